@@ -1,8 +1,21 @@
-import { createHash, randomBytes } from "node:crypto";
+import { createHash, randomFillSync } from "node:crypto";
+
+// Random bytes are fetched for many ids at once: the call costs more than the bytes.
+const pool = Buffer.alloc(4096);
+let used = pool.length;
+
+function randomPiece(size: number): Buffer {
+  if (used + size > pool.length) {
+    randomFillSync(pool);
+    used = 0;
+  }
+  used += size;
+  return Buffer.from(pool.subarray(used - size, used));
+}
 
 /** A UUIDv7 (RFC 9562 section 5.7): unique, and sorts by its time. */
 export function newId(nowMs: number): string {
-  const bytes = randomBytes(16);
+  const bytes = randomPiece(16);
   bytes.writeUIntBE(nowMs, 0, 6);
   bytes[6] = 0x70 | (bytes[6]! & 0x0f);
   bytes[8] = 0x80 | (bytes[8]! & 0x3f);

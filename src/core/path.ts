@@ -9,8 +9,13 @@ export const absent = Symbol("absent");
  * `constructor` and `__proto__` are absent unless the sender wrote them.
  */
 export function valueAt(value: Json, path: string): Json | typeof absent {
+  return valueAtKeys(value, path.split("."));
+}
+
+/** `valueAt` for a path that was split once and is looked up often. */
+export function valueAtKeys(value: Json, keys: readonly string[]): Json | typeof absent {
   let here: Json = value;
-  for (const key of path.split(".")) {
+  for (const key of keys) {
     if (isList(here)) {
       if (!/^(0|[1-9]\d{0,8})$/.test(key)) return absent;
       const item: Json | undefined = here[Number(key)];

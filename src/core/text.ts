@@ -69,12 +69,24 @@ function fittingHead(text: string, limit: Pick<SplitLimit, "unit" | "max">): str
     used += size;
     end += segment.length;
   }
-  if (end === 0) return truncate(text, Math.max(2, limit.max));
+  if (end === 0) return fittingCharacters(window, limit);
   const head = text.slice(0, end);
   for (const mark of ["\n\n", "\n", " "]) {
     const at = head.lastIndexOf(mark);
     // A cut in the first half would waste more than it reads better.
     if (at >= head.length / 2) return head.slice(0, at + mark.length);
+  }
+  return head;
+}
+
+/** One grapheme may be longer than a part (hundreds of accents on a letter): then it is cut between its characters. */
+function fittingCharacters(window: string, limit: Pick<SplitLimit, "unit" | "max">): string {
+  let head = "";
+  let used = 0;
+  for (const character of window) {
+    used += measure(character, limit.unit);
+    if (used > limit.max && head !== "") break;
+    head += character;
   }
   return head;
 }

@@ -16,6 +16,11 @@ export function isMissing(error: unknown): boolean {
   return error instanceof Error && "code" in error && (error.code === "ENOENT" || error.code === "ENOTDIR");
 }
 
+/** The machine is short of descriptors, processes or memory: nothing is wrong with the file or program itself. */
+export function isShortage(code: unknown): boolean {
+  return code === "EMFILE" || code === "ENFILE" || code === "EAGAIN" || code === "ENOMEM";
+}
+
 /** Replaces a file so that a reader, or a crash, sees the old text or the new one and never a mixture. Mode 0600. */
 export async function writeAtomic(path: string, text: string): Promise<void> {
   const temporary = `${path}.${randomBytes(6).toString("hex")}.tmp`;

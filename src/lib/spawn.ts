@@ -1,4 +1,5 @@
-import { spawn } from "node:child_process";
+import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
+import { once } from "node:events";
 import type { Environment } from "../core/types.ts";
 
 export interface Program {
@@ -17,8 +18,10 @@ export interface Program {
 }
 
 export interface Finished {
-  /** `missing`: the program does not exist or may not be executed. The others but `exited`: it was ended by us. */
+  /** `missing`: the program could not be started, `errorCode` says why. The others but `exited`: it was ended by us. */
   readonly end: "exited" | "timeout" | "aborted" | "overflow" | "missing";
+  /** With `missing`: ENOENT and EACCES are lasting; EMFILE, ENFILE, EAGAIN and ENOMEM mean that the machine is short of something. */
+  readonly errorCode?: string;
   /** `null` when a signal ended it. */
   readonly exitCode: number | null;
   readonly stdout: Buffer;
@@ -32,12 +35,9 @@ export interface Finished {
 export function run(program: Program): Promise<Finished> {
   const [file, ...args] = program.argv;
   if (file === undefined) throw new TypeError("run: argv is empty");
-  const child = spawn(file, args, {
-    cwd: program.cwd,
-    env: { ...program.env },
-    detached: true,
-    stdio: ["pipe", "pipe", "pipe"],
-  });
+  const child = start(file, args, program);
+  if (child instanceof Error) return Promise.resolve(unstarted(child));
+  if (child.pid === undefined) return once(child, "error").then(([error]) => unstarted(error), unstarted);
   const { promise, resolve } = Promise.withResolvers<Finished>();
   let end: Finished["end"] = "exited";
   let escalation: NodeJS.Timeout | undefined;
@@ -60,9 +60,8 @@ export function run(program: Program): Promise<Finished> {
     program.signal?.removeEventListener("abort", onAbort);
     resolve({ end: last, exitCode, stdout: stdout(), stderr: stderr() });
   };
-  child.once("error", () => {
-    if (child.pid === undefined) settle("missing", null);
-  });
+  // It was started: what fails now is a signal to a process that is gone.
+  child.on("error", () => {});
   child.once("exit", () => {
     killGroup(child.pid, "SIGKILL");
     // A survivor in another session may hold the pipes open for ever; what it writes is not waited for.
@@ -72,9 +71,7 @@ export function run(program: Program): Promise<Finished> {
     }, 500);
     child.once("close", () => clearTimeout(patience));
   });
-  child.once("close", (code) => {
-    if (child.pid !== undefined) settle(end, code);
-  });
+  child.once("close", (code) => settle(end, code));
 
   // A program that does not read its input closes the pipe early: that is its right, not an error.
   child.stdin.on("error", () => {});
@@ -82,6 +79,20 @@ export function run(program: Program): Promise<Finished> {
   if (program.signal?.aborted) onAbort();
   program.signal?.addEventListener("abort", onAbort, { once: true });
   return promise;
+}
+
+/** Node throws some failures (E2BIG, a NUL in an argument) and emits others; without pipes left it makes a child without streams. */
+function start(file: string, args: string[], { cwd, env }: Program): ChildProcessWithoutNullStreams | Error {
+  try {
+    return spawn(file, args, { cwd, env: { ...env }, detached: true, stdio: ["pipe", "pipe", "pipe"] });
+  } catch (error) {
+    return error instanceof Error ? error : new Error(String(error));
+  }
+}
+
+function unstarted(error: unknown): Finished {
+  const errorCode = error instanceof Error && "code" in error ? String(error.code) : "UNKNOWN";
+  return { end: "missing", errorCode, exitCode: null, stdout: Buffer.alloc(0), stderr: Buffer.alloc(0) };
 }
 
 /** Sends a signal to every process of the group that `pid` leads; nobody there is fine. */

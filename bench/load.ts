@@ -1,0 +1,77 @@
+import { createHmac } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { connect } from "node:net";
+
+export const secret = "a secret for the bench";
+export const body = readFileSync(new URL("../samples/github/pull_request.opened.json", import.meta.url));
+
+/** What one stretch of load gave. */
+export interface Load {
+  readonly requestsPerSecond: number;
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+  readonly statuses: Readonly<Record<string, number>>;
+}
+
+export interface Target {
+  readonly port: number;
+  readonly path: string;
+  readonly connections: number;
+  readonly seconds: number;
+}
+
+/**
+ * Posts the signed sample again and again, each time under a fresh delivery id, one request at a time per connection. Raw
+ * sockets and ready-made bytes: the generator shares the machine with what it measures, so it should cost little.
+ */
+export async function post(target: Target): Promise<Load> {
+  const latencies: number[] = [];
+  const statuses: Record<string, number> = {};
+  const endAt = performance.now() + target.seconds * 1000;
+  const note = (status: string, ms: number) => {
+    statuses[status] = (statuses[status] ?? 0) + 1;
+    latencies.push(ms);
+  };
+  const startedAt = performance.now();
+  await Promise.all(Array.from({ length: target.connections }, (_, index) => client(target, index, endAt, note)));
+  const seconds = (performance.now() - startedAt) / 1000;
+  latencies.sort((a, b) => a - b);
+  const at = (share: number) => Math.round((latencies[Math.floor(latencies.length * share)] ?? 0) * 10) / 10;
+  return { requestsPerSecond: Math.round(latencies.length / seconds), p50Ms: at(0.5), p99Ms: at(0.99), statuses };
+}
+
+function client(target: Target, index: number, endAt: number, note: (status: string, ms: number) => void): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const signature = createHmac("sha256", secret).update(body).digest("hex");
+  const socket = connect(target.port, "127.0.0.1");
+  const prefix = `${process.pid}-${process.hrtime.bigint()}-${index}`;
+  let sentAt = 0;
+  let count = 0;
+  const send = () => {
+    sentAt = performance.now();
+    const head =
+      `POST ${target.path} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n` +
+      `content-length: ${body.length}\r\nx-github-event: pull_request\r\nx-github-delivery: ${prefix}-${count++}\r\n` +
+      `x-hub-signature-256: sha256=${signature}\r\n\r\n`;
+    socket.cork();
+    socket.write(head);
+    socket.write(body);
+    socket.uncork();
+  };
+  let text = "";
+  socket.setNoDelay(true);
+  socket.on("connect", send);
+  socket.on("error", reject);
+  socket.on("close", () => resolve());
+  socket.on("data", (chunk) => {
+    text += chunk.toString("latin1");
+    const [, status, length] = /^HTTP\/1\.1 (\d+)[^]*?content-length: (\d+)/i.exec(text) ?? [];
+    const headEnd = text.indexOf("\r\n\r\n");
+    if (status === undefined || headEnd < 0 || text.length < headEnd + 4 + Number(length)) return;
+    text = "";
+    note(status, performance.now() - sentAt);
+    if (performance.now() < endAt) send();
+    else socket.end();
+  });
+  return promise;
+}

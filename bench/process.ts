@@ -1,0 +1,46 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+
+export const main = fileURLToPath(new URL("../src/main.ts", import.meta.url));
+
+/** Starts a Node program and fulfils with the first match of `pattern` in what it prints. */
+export async function start(
+  args: readonly string[],
+  pattern: RegExp,
+  env: Record<string, string> = {},
+): Promise<{ readonly child: ChildProcess; readonly match: string }> {
+  const child = spawn(process.execPath, args, {
+    env: { PATH: process.env.PATH ?? "", ...env },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  const { promise, resolve, reject } = Promise.withResolvers<string>();
+  let text = "";
+  const look = (chunk: Buffer) => {
+    if (text.length > 100_000) return;
+    text += chunk.toString();
+    const found = pattern.exec(text)?.[1];
+    if (found) resolve(found);
+  };
+  child.stdout.on("data", look);
+  child.stderr.on("data", look);
+  child.once("exit", (code) => reject(new Error(`ended with ${code}: ${text}`)));
+  return { child, match: await promise };
+}
+
+export async function stop(child: ChildProcess): Promise<void> {
+  const ended = new Promise((resolve) => child.once("exit", resolve));
+  child.kill("SIGTERM");
+  await ended;
+}
+
+/** Resident memory of a process in MiB, as the kernel counts it. */
+export function residentMiB(pid: number): number {
+  const kib = /VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1];
+  return Math.round(Number(kib) / 102.4) / 10;
+}
+
+export function median(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
+}

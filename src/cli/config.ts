@@ -1,0 +1,41 @@
+import type { Command } from "commander";
+import { type CommonOptions, type Context, homeOf, print } from "./context.ts";
+
+/** `postern config check`: is the configuration right, before the gateway is started with it. */
+export function config(program: Command, context: Context): void {
+  const group = program.command("config").description("Look at the configuration");
+  group
+    .command("check")
+    .description(
+      "Check config.yaml, .env and the environment; prints every problem at once and exits 78 if there is one",
+    )
+    .addHelpText("after", "\nExample:\n  $ postern config check")
+    .action(async (_options: CommonOptions, command: Command) =>
+      check(command.optsWithGlobals<CommonOptions>(), context),
+    );
+}
+
+async function check(options: CommonOptions, context: Context): Promise<void> {
+  const { loadConfig } = await import("../config/load.ts");
+  const home = homeOf(context, options);
+  const loaded = await loadConfig({ home, env: context.env });
+  const { webhook, routes, warnings, agent } = loaded;
+  const { enabled, host, port } = webhook;
+  const summary = {
+    ok: true,
+    file: home.config,
+    enabled,
+    host,
+    port,
+    routes: [...routes.keys()],
+    agent: agent.backend,
+    warnings,
+  };
+  print(context, options, summary, [
+    `${home.config}: no problems`,
+    `  gateway  ${enabled ? `enabled, ${host} port ${port}` : 'not enabled; set "platforms.webhook.enabled: true"'}`,
+    `  routes   ${[...routes.keys()].join(", ") || "none"}`,
+    `  agent    ${agent.backend}`,
+    ...warnings.map((warning) => `  warning  ${warning}`),
+  ]);
+}

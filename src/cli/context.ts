@@ -1,0 +1,47 @@
+import { findHome, type Home } from "../config/home.ts";
+import type { Config } from "../config/load.ts";
+import type { Environment } from "../core/types.ts";
+
+/** What a command may use of the world; tests hand in their own. */
+export interface Context {
+  readonly env: Environment;
+  /** Results: standard output. */
+  readonly out: (text: string) => void;
+  /** Messages for a person, and the log: standard error. */
+  readonly err: (text: string) => void;
+  readonly isErrTerminal: boolean;
+  /** Program and arguments that start this same Postern again. */
+  readonly self: readonly string[];
+  readonly startGateway: (
+    config: Config,
+    sink: { pretty: boolean; write: (line: string) => void },
+  ) => Promise<StartedGateway>;
+  /** Calls back on SIGTERM and SIGINT. */
+  readonly onStop: (stop: () => void) => void;
+  /** Numbers from here on count as the command's failure: the process exits with it. */
+  setExitCode(code: number): void;
+}
+
+/** A gateway as `start.ts` hands it over. */
+export interface StartedGateway {
+  readonly host: string;
+  readonly port: number;
+  readonly routes: readonly string[];
+  readonly log: { info(fields: object, message: string): void; warn(fields: object, message: string): void };
+  stop(): Promise<void>;
+}
+
+/** Options that every command has. */
+export interface CommonOptions {
+  readonly profile?: string;
+  readonly json?: boolean;
+}
+
+export function homeOf(context: Context, options: CommonOptions): Home {
+  return findHome(context.env, options.profile);
+}
+
+/** Prints one JSON document for machines, or lines for people. */
+export function print(context: Context, options: CommonOptions, value: unknown, lines: readonly string[]): void {
+  context.out(options.json ? `${JSON.stringify(value, null, 2)}\n` : lines.map((line) => `${line}\n`).join(""));
+}

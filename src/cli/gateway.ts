@@ -1,0 +1,78 @@
+import { type Command, InvalidArgumentError } from "commander";
+import type { Home } from "../config/home.ts";
+import type { Config } from "../config/load.ts";
+import { UserError } from "../core/errors.ts";
+import { type CommonOptions, type Context, homeOf } from "./context.ts";
+
+interface RunOptions extends CommonOptions {
+  readonly host?: string;
+  readonly port?: number;
+}
+
+/** `postern gateway [run]`: the gateway itself. */
+export function gateway(program: Command, context: Context): void {
+  const group = program.command("gateway").description("Receive webhooks and work on them");
+  group
+    .command("run", { isDefault: true })
+    .description("Start the gateway and run until SIGTERM or SIGINT")
+    .option("--host <address>", "bind address (default 0.0.0.0)")
+    .option("--port <number>", "listen port, 0 for any free one (default 8644)", parsePort)
+    .addHelpText("after", "\nExample:\n  $ postern gateway run --host 127.0.0.1 --port 8644")
+    .action(async (_options: RunOptions, command: Command) => run(command.optsWithGlobals<RunOptions>(), context));
+}
+
+/** A TCP port in digits. */
+export function parsePort(text: string): number {
+  if (/^\d{1,5}$/.test(text) && Number(text) <= 65_535) return Number(text);
+  throw new InvalidArgumentError("expected a whole number from 0 to 65535");
+}
+
+async function run(options: RunOptions, context: Context): Promise<void> {
+  const { loadConfig } = await import("../config/load.ts");
+  const home = homeOf(context, options);
+  const config = await loadConfig({ home, env: context.env, host: options.host, port: options.port });
+  if (!config.webhook.enabled) throw new UserError(whatToDoNext(home));
+  const stopped = Promise.withResolvers<void>();
+  // From the start: a signal that comes while the ledger opens must not kill the process half-way.
+  context.onStop(stopped.resolve);
+  const running = await context.startGateway(config, { pretty: context.isErrTerminal, write: context.err });
+  announce(running, config);
+  await stopped.promise;
+  running.log.info(
+    { timeoutMs: config.shutdownTimeoutMs },
+    "Stopping: no more requests are taken, what runs may finish",
+  );
+  await running.stop();
+  running.log.info({}, "Stopped");
+}
+
+function announce({ host, port, routes, log }: Awaited<ReturnType<Context["startGateway"]>>, config: Config): void {
+  for (const warning of config.warnings) log.warn({ file: config.home.config }, warning);
+  const names = routes.length > 0 ? `routes: ${routes.join(", ")}` : "no routes yet";
+  log.info({ host, port, routes, home: config.home.folder }, `Postern listens on ${inUrl(host)}:${port}, ${names}`);
+  if (routes.length === 0)
+    log.info({}, 'Make a first route with "postern webhook subscribe NAME", or under "routes" in config.yaml');
+}
+
+function inUrl(host: string): string {
+  return host.includes(":") ? `[${host}]` : host;
+}
+
+function whatToDoNext(home: Home): string {
+  return `the webhook gateway is not enabled in "${home.folder}". To begin:
+
+  1. Write ${home.config}:
+
+       platforms:
+         webhook:
+           enabled: true
+           host: 127.0.0.1
+       agent:
+         backend: preview   # answers with the prompt; set up a model later
+
+  2. Start it:             postern gateway run
+  3. Make a first route:   postern webhook subscribe hello --prompt "Say hello to {name}"
+  4. Send an event to it:  postern webhook test hello --payload '{"name":"Ada"}'
+
+WEBHOOK_ENABLED=true in the environment or in ${home.dotenv} enables it too. To look around first: postern demo`;
+}

@@ -1,0 +1,5 @@
+export { config } from "./config.ts";
+export { demo } from "./demo.ts";
+export { events } from "./events.ts";
+export { gateway } from "./gateway.ts";
+export { webhook } from "./webhook.ts";

@@ -1,0 +1,83 @@
+import { randomBytes } from "node:crypto";
+import { type Config, loadConfig } from "../config/load.ts";
+import { badRouteName } from "../config/route.ts";
+import { buildSubscriptions, changeEntries } from "../config/subscriptions.ts";
+import { UserError } from "../core/errors.ts";
+import { type Context, homeOf, print } from "./context.ts";
+import { webhookUrl } from "./url.ts";
+import type { SubscribeOptions } from "./webhook.ts";
+
+type Entry = Readonly<Record<string, unknown>>;
+
+/** Makes a subscription, or updates what its flags name and keeps the rest, the secret too. */
+export async function subscribe(name: string, options: SubscribeOptions, context: Context): Promise<void> {
+  const problem = badRouteName(name);
+  if (problem) throw new UserError(`"${name}" cannot be the name: ${problem}`);
+  const home = homeOf(context, options);
+  const config = await loadConfig({ home, env: context.env });
+  let entry: Entry = {};
+  let isNew = true;
+  await changeEntries(home, (entries) => {
+    const before = Object.hasOwn(entries, name) ? (entries[name] as Entry) : undefined;
+    isNew = before === undefined;
+    entry = update(before, options);
+    refuseUnusable(name, entry, config);
+    return { ...entries, [name]: entry };
+  });
+  announce(name, entry, isNew, options, context, config);
+}
+
+function update(before: Entry | undefined, options: SubscribeOptions): Entry {
+  const now = new Date().toISOString();
+  const extra = {
+    ...((before?.deliver_extra as object | undefined) ?? {}),
+    ...options.deliverExtra,
+    ...(options.deliverChatId === undefined ? {} : { chat_id: options.deliverChatId }),
+  };
+  const named = {
+    description: options.description,
+    events: options.events,
+    prompt: options.prompt,
+    skills: options.skill,
+    deliver: options.deliver,
+    deliver_extra: Object.keys(extra).length > 0 ? extra : undefined,
+    deliver_only: options.deliverOnly,
+    secret: options.secret,
+  };
+  const given = Object.fromEntries(Object.entries(named).filter(([, value]) => value !== undefined));
+  if (before) return { ...before, ...given, updated_at: now };
+  return { secret: randomBytes(32).toString("base64url"), ...given, created_at: now };
+}
+
+/** What the gateway would skip is not written in the first place. */
+function refuseUnusable(name: string, entry: Entry, config: Config): void {
+  const { errors } = buildSubscriptions(JSON.stringify({ [name]: entry }), config.home, config.routeContext);
+  if (errors.length === 0) return;
+  const reasons = errors.map((error) => error.replace(/^The subscription ".*?" is skipped: /, ""));
+  throw new UserError(`"${name}" was not saved: ${reasons.join("; ")}`);
+}
+
+function announce(
+  name: string,
+  entry: Entry,
+  isNew: boolean,
+  options: SubscribeOptions,
+  context: Context,
+  config: Config,
+): void {
+  const url = webhookUrl(config.webhook, name);
+  const hidden = config.routes.has(name)
+    ? [`Note: config.yaml has a route "${name}" too, and that one wins; remove it there or choose another name`]
+    : [];
+  const disabled = config.webhook.enabled
+    ? []
+    : ['Note: the gateway is not enabled yet; set "platforms.webhook.enabled: true" or WEBHOOK_ENABLED=true'];
+  const secret = isNew ? { secret: String(entry.secret) } : {};
+  print(context, options, { name, url, ...secret, created: isNew }, [
+    `${isNew ? "Subscribed" : "Updated"} "${name}"`,
+    `  URL:    ${url}`,
+    isNew ? `  Secret: ${entry.secret}  (shown this once)` : "  Secret: unchanged",
+    ...hidden,
+    ...disabled,
+  ]);
+}

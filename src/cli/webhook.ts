@@ -1,0 +1,125 @@
+import { type Command, InvalidArgumentError } from "commander";
+import { UserError } from "../core/errors.ts";
+import { type CommonOptions, type Context, homeOf, print } from "./context.ts";
+import type { TestOptions } from "./webhook-test.ts";
+
+export interface SubscribeOptions extends CommonOptions {
+  readonly events?: string[];
+  readonly prompt?: string;
+  readonly skill?: string[];
+  readonly deliver?: string;
+  readonly deliverChatId?: string;
+  readonly deliverExtra?: Record<string, string>;
+  readonly deliverOnly?: boolean;
+  readonly description?: string;
+  readonly secret?: string;
+}
+
+/** `postern webhook …`: dynamic subscriptions (specification sections 2.4 and 4.3). */
+export function webhook(program: Command, context: Context): void {
+  const group = program.command("webhook").description("Subscribe to webhooks without touching config.yaml");
+  defineSubscribe(group, context);
+  group
+    .command("list")
+    .description("List the subscriptions; never shows a secret")
+    .addHelpText("after", "\nExample:\n  $ postern webhook list")
+    .action(async (_options: CommonOptions, command: Command) =>
+      list(command.optsWithGlobals<CommonOptions>(), context),
+    );
+  group
+    .command("remove <name>")
+    .description("Delete a subscription; its URL answers 404 from then on")
+    .addHelpText("after", "\nExample:\n  $ postern webhook remove alerts")
+    .action(async (name: string, _options: CommonOptions, command: Command) =>
+      remove(name, command.optsWithGlobals<CommonOptions>(), context),
+    );
+  group
+    .command("test <name>")
+    .description("Send a signed test event to a subscription of the running gateway")
+    .option("--payload <json>", "the event's body (default: a small test object)")
+    .addHelpText("after", `\nExample:\n  $ postern webhook test alerts --payload '{"message":"hello"}'`)
+    .action(async (name: string, _options: TestOptions, command: Command) => {
+      const { testSubscription } = await import("./webhook-test.ts");
+      await testSubscription(name, command.optsWithGlobals<TestOptions>(), context);
+    });
+}
+
+function defineSubscribe(group: Command, context: Context): void {
+  group
+    .command("subscribe <name>")
+    .description("Make a subscription and print its URL and secret, or update the one of this name")
+    .option("--events <list>", "event types to accept, separated by commas (default: all)", parseList)
+    .option("--prompt <template>", "prompt, or the message with --deliver-only; {a.b.c} stands for a payload field")
+    .option("--skill <name>", "skill put before the prompt; repeat for alternatives", append)
+    .option("--deliver <target>", "where the answer goes (default: log)")
+    .option("--deliver-chat-id <id>", "chat, channel or address at the target")
+    .option("--deliver-extra <key=value>", "further settings of the target; repeat for more", appendPair)
+    .option("--deliver-only", "send the rendered prompt as it is, without an agent")
+    .option("--description <text>", "what it is for")
+    .option("--secret <secret>", "use this secret instead of a generated one")
+    .addHelpText(
+      "after",
+      '\nExample:\n  $ postern webhook subscribe reviews --events pull_request --prompt "Review {pull_request.html_url}"',
+    )
+    .action(async (name: string, _options: SubscribeOptions, command: Command) => {
+      const { subscribe } = await import("./webhook-subscribe.ts");
+      await subscribe(name, command.optsWithGlobals<SubscribeOptions>(), context);
+    });
+}
+
+async function list(options: CommonOptions, context: Context): Promise<void> {
+  const { readEntries } = await import("../config/subscriptions.ts");
+  const { table } = await import("./table.ts");
+  const entries = Object.entries(await readEntries(homeOf(context, options)));
+  const rows = entries.map(([name, entry]) => ({ name, ...shown(entry) }));
+  const lines = table(
+    ["NAME", "EVENTS", "DELIVER", "DESCRIPTION"],
+    rows.map((row) => [row.name, row.events.join(",") || "all", row.deliver, row.description]),
+  );
+  const none = ['No subscriptions; make one with "postern webhook subscribe NAME"'];
+  print(context, options, rows, rows.length === 0 ? none : lines);
+}
+
+/** What may be seen of an entry: everything but its secret. */
+function shown(entry: unknown) {
+  const { events, deliver, description, deliver_only, enabled } = (entry ?? {}) as Record<string, unknown>;
+  return {
+    events: Array.isArray(events) ? events.map(String) : typeof events === "string" ? [events] : [],
+    deliver: typeof deliver === "string" ? deliver : deliver === undefined ? "log" : JSON.stringify(deliver),
+    deliver_only: deliver_only === true,
+    enabled: enabled !== false,
+    description: typeof description === "string" ? description : "",
+  };
+}
+
+async function remove(name: string, options: CommonOptions, context: Context): Promise<void> {
+  const { changeEntries } = await import("../config/subscriptions.ts");
+  await changeEntries(homeOf(context, options), (entries) => {
+    if (!Object.hasOwn(entries, name)) throw unknownSubscription(name, Object.keys(entries));
+    const { [name]: _removed, ...others } = entries;
+    return others;
+  });
+  print(context, options, { removed: name }, [`Removed "${name}"`]);
+}
+
+export function unknownSubscription(name: string, names: readonly string[]): UserError {
+  const known = names.length > 0 ? `there are: ${names.join(", ")}` : "there are none yet";
+  return new UserError(`There is no subscription "${name}"; ${known}`);
+}
+
+function parseList(text: string): string[] {
+  return text
+    .split(",")
+    .map((item) => item.trim())
+    .filter((item) => item !== "");
+}
+
+function append(text: string, before: string[] = []): string[] {
+  return [...before, text];
+}
+
+function appendPair(text: string, before: Record<string, string> = {}): Record<string, string> {
+  const [, key, value] = /^([^=]+)=(.*)$/s.exec(text) ?? [];
+  if (key === undefined || value === undefined) throw new InvalidArgumentError("expected key=value");
+  return { ...before, [key]: value };
+}

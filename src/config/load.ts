@@ -1,0 +1,280 @@
+import { parseEnv } from "node:util";
+import type { AgentSettings } from "../agent/agent.ts";
+import * as agents from "../agent/registry.ts";
+import * as agentTools from "../agent/tools/registry.ts";
+import { ConfigError, type Problem } from "../core/errors.ts";
+import { INSECURE_NO_AUTH } from "../core/names.ts";
+import { suggestion } from "../core/nearest.ts";
+import type { Environment } from "../core/types.ts";
+import { readTextIfThere } from "../lib/file.ts";
+import * as sandboxes from "../sandbox/registry.ts";
+import type { Home } from "./home.ts";
+import { isPlatformName, type Platforms, readPlatforms, secretSettings, targetNames } from "./platforms.ts";
+import { problemAt, readYaml, type Source, schemaProblems } from "./problems.ts";
+import { buildRoute, type Route, type RouteContext } from "./route.ts";
+import { configSchema, type FileConfig } from "./schema.ts";
+
+export interface WebhookConfig {
+  readonly enabled: boolean;
+  readonly host: string;
+  readonly port: number;
+  /** Requests per minute and route. */
+  readonly rateLimit: number;
+  readonly maxBodyBytes: number;
+  readonly scriptTimeoutMs: number;
+  /** Where senders reach the gateway from outside, without a slash at the end. */
+  readonly publicUrl: string | undefined;
+}
+
+/** Everything the gateway obeys, after flags, environment, `.env`, file and defaults were joined and checked. */
+export interface Config {
+  readonly home: Home;
+  /** Process environment over `.env`. */
+  readonly env: Environment;
+  readonly webhook: WebhookConfig;
+  readonly platforms: Platforms;
+  readonly agent: AgentSettings & { readonly backend: keyof typeof agents; readonly maxConcurrent: number };
+  readonly sandbox: keyof typeof sandboxes;
+  readonly python: string;
+  readonly logLevel: FileConfig["log"]["level"];
+  readonly shutdownTimeoutMs: number;
+  /** Static routes by name. */
+  readonly routes: ReadonlyMap<string, Route>;
+  /** What a subscription needs to become a route. */
+  readonly routeContext: RouteContext;
+  /** Values that must never leave the gateway. */
+  readonly secrets: readonly string[];
+  readonly warnings: readonly string[];
+}
+
+export interface LoadOptions {
+  readonly home: Home;
+  readonly env: Environment;
+  /** Flags of the command line win over everything. */
+  readonly host?: string;
+  readonly port?: number;
+  /** Told of what goes wrong later, for example an `in_file` list that disappears. */
+  readonly warn?: (message: string) => void;
+}
+
+/**
+ * Reads and checks the configuration of a home. A missing file is an empty one.
+ * @throws ConfigError with every problem found.
+ */
+export async function loadConfig(options: LoadOptions): Promise<Config> {
+  const { home } = options;
+  const env = await joinEnvironment(options);
+  const source = readYaml(home.config, (await readTextIfThere(home.config)) ?? "");
+  if (source.problems.length > 0) throw new ConfigError(source.problems);
+  const problems: Problem[] = [];
+  const file = validate(source, problems);
+  const warnings: string[] = [];
+  const webhookSection = joinNesting(file, source, warnings);
+  const webhook = joinWebhook(webhookSection, env, options, problems);
+  checkPlatformNames(file, source, problems, warnings);
+  const platforms = readPlatforms(file.platforms, env);
+  const routeContext: RouteContext = {
+    home,
+    platforms,
+    globalSecrets: globalSecrets(webhookSection.secret, env),
+    isLoopback: isLoopback(webhook.host),
+    defaultTools: file.agent.tools,
+    warn: options.warn ?? (() => {}),
+  };
+  const routes = buildRoutes(webhookSection, source, routeContext, problems);
+  checkNames(file, source, problems);
+  if (problems.length > 0) throw new ConfigError(problems);
+  if (file.admin) warnings.push('"admin" has no effect: this version has no admin side');
+  return {
+    home,
+    env,
+    webhook,
+    platforms,
+    agent: agentSettings(file),
+    sandbox: file.terminal.backend as keyof typeof sandboxes,
+    python: file.scripts.python,
+    logLevel: file.log.level,
+    shutdownTimeoutMs: file.shutdown_timeout,
+    routes,
+    routeContext,
+    secrets: secretsOf(routeContext, routes, env),
+    warnings,
+  };
+}
+
+/** The addresses on which only this machine can reach the gateway (specification section 5). */
+export function isLoopback(host: string): boolean {
+  return host === "127.0.0.1" || host === "localhost" || host === "::1";
+}
+
+async function joinEnvironment({ home, env }: LoadOptions): Promise<Environment> {
+  const text = await readTextIfThere(home.dotenv);
+  return text === undefined ? env : { ...parseEnv(text), ...env };
+}
+
+/** Validates the file. What is wrong is noted and left out, so that the rest can be checked in the same go. */
+function validate(source: Source, problems: Problem[]): FileConfig {
+  let value: unknown = source.value ?? {};
+  for (let round = 0; round < 5; round += 1) {
+    const result = configSchema.safeParse(value, { reportInput: true });
+    if (result.success) return result.data;
+    problems.push(...schemaProblems(source, result.error, configSchema));
+    const bad = result.error.issues.flatMap((issue) =>
+      issue.code === "unrecognized_keys" ? issue.keys.map((key) => [...issue.path, key]) : [issue.path],
+    );
+    value = without(value, bad);
+  }
+  return configSchema.parse({});
+}
+
+function without(value: unknown, paths: readonly (readonly PropertyKey[])[]): unknown {
+  if (paths.some((path) => path.length === 0)) return {};
+  if (Array.isArray(value)) {
+    // A list with a bad item is bad as a whole: leaving one item out would move the others.
+    return undefined;
+  }
+  if (typeof value !== "object" || value === null) return value;
+  const entries = Object.entries(value).flatMap(([key, item]) => {
+    const inside = paths.filter(([first]) => first === key).map((path) => path.slice(1));
+    if (inside.length === 0) return [[key, item]];
+    return inside.some((path) => path.length === 0) ? [] : [[key, without(item, inside)]];
+  });
+  return Object.fromEntries(entries);
+}
+
+type Section = Omit<FileConfig["platforms"]["webhook"], "extra"> & { readonly path: readonly string[] };
+
+/** Both nestings of `platforms.webhook`, and the old `webhooks.routes`, as one. */
+function joinNesting(file: FileConfig, source: Source, warnings: string[]): Section {
+  const { extra = {}, ...direct } = file.platforms.webhook;
+  const old = file.webhooks?.routes;
+  if (old) {
+    const at = source.position(["webhooks"]);
+    warnings.push(
+      `${source.file}:${at?.line ?? 1}: "webhooks.routes" is deprecated; move it to "platforms.webhook.extra.routes"`,
+    );
+  }
+  const given = (section: object) =>
+    Object.fromEntries(Object.entries(section).filter(([, value]) => value !== undefined));
+  const routes = { ...old, ...direct.routes, ...extra.routes };
+  return { ...given(direct), ...given(extra), routes, path: ["platforms", "webhook"] } as Section;
+}
+
+function joinWebhook(section: Section, env: Environment, options: LoadOptions, problems: Problem[]): WebhookConfig {
+  return {
+    enabled: readFlag("WEBHOOK_ENABLED", env, problems) ?? section.enabled ?? false,
+    host: options.host ?? section.host ?? "0.0.0.0",
+    port: options.port ?? readPort(env, problems) ?? section.port ?? 8644,
+    rateLimit: section.rate_limit ?? 30,
+    maxBodyBytes: section.max_body_bytes ?? 1_048_576,
+    scriptTimeoutMs: section.script_timeout_seconds ?? 30_000,
+    publicUrl: section.public_url?.replace(/\/+$/, ""),
+  };
+}
+
+function readFlag(name: string, env: Environment, problems: Problem[]): boolean | undefined {
+  const value = env[name]?.trim().toLowerCase();
+  if (!value) return undefined;
+  if (["true", "1", "yes", "on"].includes(value)) return true;
+  if (["false", "0", "no", "off"].includes(value)) return false;
+  problems.push({ key: name, message: `expected true or false, found "${value}"` });
+  return undefined;
+}
+
+function readPort(env: Environment, problems: Problem[]): number | undefined {
+  const value = env.WEBHOOK_PORT?.trim();
+  if (!value) return undefined;
+  if (/^\d{1,5}$/.test(value) && Number(value) <= 65_535) return Number(value);
+  problems.push({ key: "WEBHOOK_PORT", message: `expected a whole number from 0 to 65535, found "${value}"` });
+  return undefined;
+}
+
+/** The secrets of routes without their own. An empty text is the default and means that there is none. */
+function globalSecrets(fromFile: readonly string[] | undefined, env: Environment): readonly string[] {
+  if (env.WEBHOOK_SECRET?.trim()) return [env.WEBHOOK_SECRET];
+  return fromFile?.length === 1 && fromFile[0]?.trim() === "" ? [] : (fromFile ?? []);
+}
+
+function checkPlatformNames(file: FileConfig, source: Source, problems: Problem[], warnings: string[]): void {
+  for (const name of Object.keys(file.platforms)) {
+    if (name === "webhook" || targetNames.includes(name)) continue;
+    if (!isPlatformName(name)) {
+      const names = ["webhook", ...targetNames];
+      problems.push(problemAt(source, ["platforms", name], `unknown platform "${name}"; ${suggestion(name, names)}`));
+    } else if (!/^(chat_target_01|host_a_comment)$/.test(name)) {
+      warnings.push(`"platforms.${name}" has no effect: this version has no such target`);
+    }
+  }
+}
+
+/** Builds the static routes; a problem is shown where the key really stands, in whichever nesting. */
+function buildRoutes(section: Section, source: Source, context: RouteContext, problems: Problem[]): Map<string, Route> {
+  const routes = new Map<string, Route>();
+  for (const [name, config] of Object.entries(section.routes ?? {})) {
+    const path = routePath(source, name);
+    // A route with a key left out by the schema would only draw mistaken conclusions.
+    if (problems.some(({ key }) => key.startsWith(`${path.join(".")}.`))) continue;
+    const built = buildRoute(name, config, "config", context);
+    if ("route" in built) routes.set(name, built.route);
+    else
+      problems.push(...built.problems.map((problem) => problemAt(source, [...path, ...problem.path], problem.message)));
+  }
+  return routes;
+}
+
+function routePath(source: Source, name: string): string[] {
+  const nestings = [["platforms", "webhook", "extra"], ["platforms", "webhook"], ["webhooks"]];
+  const found = nestings.find((nesting) => {
+    let here: unknown = source.value;
+    for (const step of [...nesting, "routes", name]) {
+      here = typeof here === "object" && here !== null ? (here as Record<string, unknown>)[step] : undefined;
+    }
+    return here !== undefined;
+  });
+  return [...(found ?? []), "routes", name];
+}
+
+/** Names that must be in a registry. */
+function checkNames(file: FileConfig, source: Source, problems: Problem[]): void {
+  const check = (path: readonly PropertyKey[], name: string, registry: object, what: string) => {
+    const names = Object.keys(registry);
+    if (!names.includes(name)) {
+      problems.push(problemAt(source, path, `unknown ${what} "${name}"; ${suggestion(name, names)}`));
+    }
+  };
+  check(["agent", "backend"], file.agent.backend, agents, "agent backend");
+  check(["terminal", "backend"], file.terminal.backend, sandboxes, "terminal backend");
+  for (const [index, tool] of file.agent.tools.entries()) check(["agent", "tools", index], tool, agentTools, "tool");
+  if (file.agent.backend === "command" && file.agent.command.length === 0) {
+    problems.push(
+      problemAt(source, ["agent", "command"], 'agent.backend "command" needs "agent.command: [program, …]"'),
+    );
+  }
+}
+
+function agentSettings(file: FileConfig): Config["agent"] {
+  return {
+    backend: file.agent.backend as keyof typeof agents,
+    maxConcurrent: file.agent.max_concurrent,
+    timeoutMs: file.agent.timeout,
+    maxSteps: file.agent.max_steps,
+    command: file.agent.command,
+    env: file.agent.env,
+    model: { provider: file.model.provider, name: file.model.name, baseUrl: file.model.base_url },
+    terminal: { timeoutMs: file.terminal.timeout, maxOutputBytes: file.terminal.max_output_bytes },
+  };
+}
+
+/** Environment variables whose value is a credential, by their name. */
+const secretName = /(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)$/;
+
+function secretsOf(context: RouteContext, routes: ReadonlyMap<string, Route>, env: Environment): string[] {
+  const platformSecrets = targetNames.flatMap((name) => {
+    const platform = context.platforms.get(name);
+    return platform && "values" in platform ? secretSettings(name, platform.values) : [];
+  });
+  const variables = Object.entries(env).flatMap(([name, value]) => (secretName.test(name) && value ? [value] : []));
+  const routeSecrets = [...routes.values()].flatMap(({ secrets }) => secrets);
+  const all = [...context.globalSecrets, ...routeSecrets, ...platformSecrets, ...variables];
+  return [...new Set(all)].filter((secret) => secret !== INSECURE_NO_AUTH);
+}

@@ -1,0 +1,194 @@
+import * as tools from "../agent/tools/registry.ts";
+import { composePrompt } from "../compose/prompt.ts";
+import { compileTemplate, type Scope } from "../compose/template.ts";
+import { INSECURE_NO_AUTH } from "../core/names.ts";
+import { suggestion } from "../core/nearest.ts";
+import { compileFilters, type Filter } from "../select/filter.ts";
+import { checkAddress } from "../target/settings.ts";
+import type { Target } from "../target/target.ts";
+import type { Home } from "./home.ts";
+import { findTarget, type Platforms, targetNames } from "./platforms.ts";
+import type { RouteConfig } from "./schema.ts";
+
+/** A route that is ready for requests: everything that can be checked or compiled beforehand has been. */
+export interface Route {
+  readonly name: string;
+  readonly origin: "config" | "subscription";
+  readonly description: string | undefined;
+  readonly enabled: boolean;
+  /** Any one of them verifies. */
+  readonly secrets: readonly string[];
+  readonly events: readonly string[];
+  readonly filter: Filter | undefined;
+  readonly script: string | undefined;
+  readonly scriptEnv: readonly string[];
+  /** Makes the prompt, or the message of a direct delivery. */
+  readonly compose: (scope: Scope) => string;
+  readonly skills: readonly string[];
+  readonly tools: readonly string[];
+  /** True when the rendered text is sent as it is, without an agent. */
+  readonly isDirect: boolean;
+  readonly outlets: readonly Outlet[];
+}
+
+/** One target of a route, with the templates of its address. */
+export interface Outlet {
+  readonly target: Target;
+  readonly extra: Readonly<Record<string, string>>;
+}
+
+/** A mistake at a path inside the route. */
+export interface RouteProblem {
+  readonly path: readonly (string | number)[];
+  readonly message: string;
+}
+
+export interface RouteContext {
+  readonly home: Home;
+  readonly platforms: Platforms;
+  readonly globalSecrets: readonly string[];
+  /** Whether the gateway listens on a loopback address only. */
+  readonly isLoopback: boolean;
+  readonly defaultTools: readonly string[];
+  readonly warn: (message: string) => void;
+}
+
+const namePattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
+
+/** Why a name cannot be a route's, or `undefined` when it can. */
+export function badRouteName(name: string): string | undefined {
+  if (namePattern.test(name)) return undefined;
+  return 'a route name begins with a letter or digit and goes on with letters, digits, ".", "_" and "-", 128 at most';
+}
+
+/** Compiles a route, or names everything that is wrong with it. */
+export function buildRoute(
+  name: string,
+  config: RouteConfig,
+  origin: Route["origin"],
+  context: RouteContext,
+): { readonly route: Route } | { readonly problems: readonly RouteProblem[] } {
+  const problems: RouteProblem[] = [];
+  const badName = badRouteName(name);
+  if (badName) problems.push({ path: [], message: badName });
+  const secrets = routeSecrets(config, context, problems);
+  const filter = routeFilter(config, context, problems);
+  const outlets = routeOutlets(config, context, problems);
+  const wantedTools = config.tools ?? context.defaultTools;
+  for (const [index, tool] of (config.tools ?? []).entries()) {
+    if (!Object.hasOwn(tools, tool)) {
+      problems.push({
+        path: ["tools", index],
+        message: `unknown tool "${tool}"; ${suggestion(tool, Object.keys(tools))}`,
+      });
+    }
+  }
+  if (problems.length > 0) return { problems };
+  return {
+    route: {
+      name,
+      origin,
+      description: config.description,
+      enabled: config.enabled,
+      secrets,
+      events: config.events,
+      filter,
+      script: config.script,
+      scriptEnv: config.script_env,
+      compose: composer(config.prompt),
+      skills: config.skills,
+      tools: wantedTools,
+      isDirect: config.deliver_only,
+      outlets,
+    },
+  };
+}
+
+function composer(prompt: string | undefined): Route["compose"] {
+  return prompt === undefined ? (scope) => composePrompt(undefined, scope) : compileTemplate(prompt);
+}
+
+function routeSecrets(config: RouteConfig, context: RouteContext, problems: RouteProblem[]): readonly string[] {
+  const secrets = config.secret ?? context.globalSecrets;
+  const problem = secretProblem(secrets, context.isLoopback);
+  if (problem) problems.push({ path: config.secret ? ["secret"] : [], message: problem });
+  return secrets;
+}
+
+/** Why these secrets cannot protect a route, or `undefined`. */
+function secretProblem(secrets: readonly string[], isLoopback: boolean): string | undefined {
+  if (secrets.length === 0) {
+    return 'the route has no secret; set "secret" on it, "platforms.webhook.extra.secret" or WEBHOOK_SECRET';
+  }
+  if (secrets.some((secret) => secret.trim() === "")) {
+    return "a secret is empty; remove it or write a real one";
+  }
+  if (!secrets.includes(INSECURE_NO_AUTH)) return undefined;
+  if (secrets.length > 1) return `${INSECURE_NO_AUTH} cannot stand beside real secrets; remove it`;
+  if (isLoopback) return undefined;
+  return `${INSECURE_NO_AUTH} is only for a gateway on 127.0.0.1, localhost or ::1; set a real secret, or bind to 127.0.0.1`;
+}
+
+function routeFilter(config: RouteConfig, context: RouteContext, problems: RouteProblem[]): Filter | undefined {
+  if (config.filters === undefined || config.filters === null) return undefined;
+  const compiled = compileFilters(config.filters, context.home.folder, { warn: context.warn });
+  if ("filter" in compiled) return compiled.filter;
+  for (const { path, message } of compiled.problems) {
+    problems.push({ path: path.split(".").map((step) => (/^\d+$/.test(step) ? Number(step) : step)), message });
+  }
+  return undefined;
+}
+
+function routeOutlets(config: RouteConfig, context: RouteContext, problems: RouteProblem[]): Outlet[] {
+  const isOne = config.deliver.length === 1;
+  return config.deliver.flatMap((delivery, index) => {
+    const { to, ...own } = typeof delivery === "string" ? { to: delivery } : delivery;
+    const path = ["deliver", ...(isOne ? [] : [index])];
+    const target = findTarget(to);
+    if (!target) {
+      problems.push({ path, message: `unknown target "${to}"; ${suggestion(to, targetNames)}` });
+      return [];
+    }
+    // Keys that several targets share may be unknown to one of them.
+    const all = { ...(isOne ? config.deliver_extra : knownKeys(config.deliver_extra, target)), ...own };
+    const extra = asTexts(all, (message) => problems.push({ path, message }));
+    problems.push(...outletProblems(config, target, extra, context).map((message) => ({ path, message })));
+    return [{ target, extra }];
+  });
+}
+
+function outletProblems(
+  config: RouteConfig,
+  target: Target,
+  extra: Readonly<Record<string, string>>,
+  { platforms }: RouteContext,
+): string[] {
+  if (config.deliver_only && target.name === "log") {
+    return ['deliver_only needs a real target in "deliver", not "log"; name one, or remove deliver_only'];
+  }
+  const platform = platforms.get(target.name);
+  if (!platform || "unusable" in platform) {
+    return [`the target "${target.name}" cannot be used: ${platform?.unusable ?? "it is not set up"}`];
+  }
+  return checkAddress(target, extra, platform.values).map(({ key, message }) => `deliver_extra.${key}: ${message}`);
+}
+
+/** Addresses are texts; YAML may have read an id as a number. */
+function asTexts(
+  extra: Readonly<Record<string, unknown>>,
+  complain: (message: string) => void,
+): Record<string, string> {
+  const texts = Object.entries(extra).flatMap(([key, value]): [string, string][] => {
+    if (typeof value === "string") return [[key, value]];
+    if (typeof value === "number" || typeof value === "bigint" || typeof value === "boolean")
+      return [[key, String(value)]];
+    complain(`deliver_extra.${key}: expected text or a number`);
+    return [];
+  });
+  return Object.fromEntries(texts);
+}
+
+function knownKeys(extra: Readonly<Record<string, unknown>>, target: Target): Record<string, unknown> {
+  const known = Object.entries(target.address).flatMap(([key, field]) => [key, ...(field.alternatives ?? [])]);
+  return Object.fromEntries(Object.entries(extra).filter(([key]) => known.includes(key)));
+}

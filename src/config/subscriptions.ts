@@ -1,0 +1,82 @@
+import { dirname } from "node:path";
+import { UserError } from "../core/errors.ts";
+import { makePrivateFolder, readTextIfThere, writeAtomic } from "../lib/file.ts";
+import { takeLock } from "../lib/lock.ts";
+import type { Home } from "./home.ts";
+import { readYaml, schemaProblems } from "./problems.ts";
+import { buildRoute, type Route, type RouteContext } from "./route.ts";
+import { type RouteConfig, subscriptionSchema } from "./schema.ts";
+
+/** Entries of `webhook_subscriptions.json` as they stand there: name to route with its secret. */
+export type Entries = Readonly<Record<string, unknown>>;
+
+/** What a subscriptions file gives: the routes that can be used, and why the others cannot. */
+export interface Subscribed {
+  readonly routes: ReadonlyMap<string, Route>;
+  readonly errors: readonly string[];
+}
+
+/**
+ * Turns the text of a subscriptions file into routes. One bad entry does not harm the others.
+ * @throws SyntaxError when the text as a whole is no JSON object.
+ */
+export function buildSubscriptions(text: string, home: Home, context: RouteContext): Subscribed {
+  const routes = new Map<string, Route>();
+  const errors: string[] = [];
+  for (const [name, entry] of Object.entries(parseEntries(text))) {
+    const built = buildSubscription(name, entry, home, context);
+    if ("route" in built) routes.set(name, built.route);
+    else errors.push(`The subscription "${name}" is skipped: ${built.why}`);
+  }
+  return { routes, errors };
+}
+
+function buildSubscription(name: string, entry: unknown, home: Home, context: RouteContext) {
+  const parsed = subscriptionSchema.safeParse(entry, { reportInput: true });
+  if (!parsed.success) {
+    const source = { ...readYaml(home.subscriptions, ""), value: entry };
+    const problems = schemaProblems(source, parsed.error, subscriptionSchema);
+    return { why: problems.map(({ key, message }) => `${key}: ${message}`).join("; ") };
+  }
+  const built = buildRoute(name, parsed.data as RouteConfig, "subscription", context);
+  if ("route" in built) return built;
+  return { why: built.problems.map(({ path, message }) => [...path, message].join(": ")).join("; ") };
+}
+
+function parseEntries(text: string): Entries {
+  if (text.trim() === "") return {};
+  const value: unknown = JSON.parse(text);
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+    throw new SyntaxError("it is not a JSON object of names and subscriptions");
+  }
+  return value as Entries;
+}
+
+/** The entries on disk; none when there is no file. */
+export async function readEntries(home: Home): Promise<Entries> {
+  const text = (await readTextIfThere(home.subscriptions)) ?? "";
+  try {
+    return parseEntries(text);
+  } catch (cause) {
+    throw new UserError(
+      `The subscriptions file "${home.subscriptions}" is damaged (${(cause as Error).message}); mend it or restore a copy`,
+      { cause },
+    );
+  }
+}
+
+/**
+ * Changes the subscriptions file: reads, lets `change` make the new entries, writes, all under a lock that other commands
+ * wait for, so that none of them loses another's change.
+ */
+export async function changeEntries(home: Home, change: (entries: Entries) => Entries): Promise<void> {
+  await makePrivateFolder(dirname(home.subscriptions));
+  const lock = takeLock(`${home.subscriptions}.lock`, 10_000);
+  if (!lock) throw new UserError(`"${home.subscriptions}" is being changed by another command; try again`);
+  try {
+    const entries = change(await readEntries(home));
+    await writeAtomic(home.subscriptions, `${JSON.stringify(entries, null, 2)}\n`);
+  } finally {
+    lock.release();
+  }
+}

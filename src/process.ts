@@ -1,0 +1,51 @@
+import { writeSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import type { Context } from "./cli/context.ts";
+
+/** A second signal this long after the first means that somebody will not wait. */
+const patienceMs = 1_000;
+
+/** The real world for the commands: this process's arguments, environment, streams and signals. */
+export function createContext(): Context {
+  const main = fileURLToPath(new URL(`./main.${import.meta.url.endsWith(".ts") ? "ts" : "js"}`, import.meta.url));
+  return {
+    env: process.env,
+    out: (text) => writeAll(1, text),
+    err: (text) => writeAll(2, text),
+    isErrTerminal: process.stderr.isTTY === true,
+    self: [process.execPath, main],
+    startGateway: async (config, sink) => (await import("./start.ts")).startGateway(config, sink),
+    onStop,
+    setExitCode: (code) => {
+      process.exitCode = code;
+    },
+  };
+}
+
+/** Writes at once, so that what was said is out even when the process is killed in the next moment. */
+function writeAll(descriptor: number, text: string): void {
+  const bytes = Buffer.from(text);
+  for (let offset = 0; offset < bytes.length; ) {
+    try {
+      offset += writeSync(descriptor, bytes, offset);
+    } catch (error) {
+      const { code } = error as NodeJS.ErrnoException;
+      // Nobody reads any more (`postern events list | head`): there is nothing left to say.
+      if (code === "EPIPE") return;
+      // A pipe whose reader is slow; it is read sooner or later.
+      if (code !== "EAGAIN") throw error;
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5);
+    }
+  }
+}
+
+function onStop(stop: () => void): void {
+  let firstAt: number | undefined;
+  const onSignal = () => {
+    firstAt ??= Date.now();
+    if (Date.now() - firstAt > patienceMs) process.exit(1);
+    stop();
+  };
+  process.on("SIGTERM", onSignal);
+  process.on("SIGINT", onSignal);
+}

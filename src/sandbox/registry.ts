@@ -1,0 +1,2 @@
+export { sandbox } from "./bubblewrap.ts";
+export { local } from "./local.ts";

@@ -1,0 +1,1 @@
+export { openSqlite as sqlite } from "./sqlite.ts";

@@ -1,0 +1,206 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import { compileTemplate, render, renderMap, type Scope, unresolvedTokens } from "../../src/compose/template.ts";
+import { parseJson } from "../../src/core/json.ts";
+import type { JsonObject } from "../../src/core/types.ts";
+
+const scopeOf = (json: string, type = "push"): Scope => ({ payload: parseJson(json) as JsonObject, type });
+
+const scope = scopeOf(`{
+  "a": {"b": {"c": "deep"}}, "text": "$& $1 $$ {a.b.c} {__raw__}", "n": 7, "big": 12345678901234567890, "float": 1.0,
+  "yes": true, "none": null, "empty": "", "list": [{"x": "first"}, [2, 3]], "map": {"k": [1, 1.50]},
+  "user-id": "u", "@type": "t", "$ref": "r", "ns:key": "k", "größe": "XL", "名": "name", "payload": {"in": "side"},
+  "a b": "space", "": "nothing"
+}`);
+
+const cases: [template: string, rendered: string][] = [
+  ["", ""],
+  ["no tokens", "no tokens"],
+  ["{a.b.c}", "deep"],
+  ["<{a.b.c}{n}>", "<deep7>"],
+  ["{n} {big} {float} {yes} {none}", "7 12345678901234567890 1.0 true null"],
+  ["[{empty}]", "[]"],
+  ["{list.0.x} {list.1.1} {list.1}", "first 3 [2,3]"],
+  ["{map}", '{"k":[1,1.50]}'],
+  ["{a}", '{"b":{"c":"deep"}}'],
+  ["{user-id} {@type} {$ref} {ns:key} {größe} {名}", "u t r k XL name"],
+  ["{payload.in}", "side"],
+  ["{text}", "$& $1 $$ {a.b.c} {__raw__}"],
+  ["{missing} {a.missing} {list.9} {none.x}", "{missing} {a.missing} {list.9} {none.x}"],
+  ["{payload.n}", "{payload.n}"],
+  ["{{n}}", "{7}"],
+  ["{{{n}}}", "{{7}}"],
+  ["{n", "{n"],
+  ["n}", "n}"],
+  ["{{n}", "{7"],
+  ["{}", "{}"],
+  ["{ n }", "{ n }"],
+  ["{a b}", "{a b}"],
+  ["{n|upper} {n!r} {n:>5} {n[0]} {a/b} #{n}", "{n|upper} {n!r} {n:>5} {n[0]} {a/b} #7"],
+  ["{% if n %}{n}{% endif %} {{#each list}}", "{% if n %}7{% endif %} {{#each list}}"],
+  ['{"json": {n}}', '{"json": 7}'],
+  ["{\nn\n}", "{\nn\n}"],
+  ["{.} {..} {a.} {.a} {-}", "{.} {..} {a.} {.a} {-}"],
+  [
+    "{constructor} {__proto__} {a.constructor} {toString} {list.length} {list.map} {text.length}",
+    "{constructor} {__proto__} {a.constructor} {toString} {list.length} {list.map} {text.length}",
+  ],
+  ["{big.rawJSON}", "{big.rawJSON}"],
+  ["{event_type} {event}", "push {event}"],
+  ["{__raw__.a} {__RAW__}", "{__raw__.a} {__RAW__}"],
+];
+for (const [template, rendered] of cases) {
+  test(`${JSON.stringify(template)} is rendered as ${JSON.stringify(rendered)}`, () => {
+    assert.equal(render(template, scope), rendered);
+  });
+}
+
+test("the payload's own event_type comes before the resolved type", () => {
+  assert.equal(render("{event_type}", scopeOf('{"event_type":"own"}')), "own");
+  assert.equal(render("{event_type}", scopeOf('{"event_type":null}')), "null");
+});
+
+test("{__raw__} is the whole payload as JSON with two spaces, and can stand among other tokens", () => {
+  const small = scopeOf('{"a":[1,{"b":12345678901234567890}],"c":{},"d":[]}');
+  const raw = '{\n  "a": [\n    1,\n    {\n      "b": 12345678901234567890\n    }\n  ],\n  "c": {},\n  "d": []\n}';
+  assert.equal(render("<{__raw__}> {a.0} {__raw__}", small), `<${raw}> 1 ${raw}`);
+  assert.equal(render("{__raw__}", scopeOf('{"__raw__":"own"}')), '{\n  "__raw__": "own"\n}');
+});
+
+test("{__raw__} is truncated to 4000 characters and a nested value to 2000", () => {
+  const large = scopeOf(JSON.stringify({ list: Array(5000).fill("word"), text: "x".repeat(10_000) }));
+  const whole = JSON.stringify(large.payload, null, 2);
+  assert.equal(render("{__raw__}", large), whole.slice(0, 4000));
+  assert.equal(render("{list}", large), JSON.stringify(large.payload.list).slice(0, 2000));
+  assert.equal(render("{text}", large).length, 10_000);
+});
+
+test("truncation never splits a character", () => {
+  const smileys = scopeOf(JSON.stringify({ list: [`x${"😀".repeat(3000)}`], a: "b" }));
+  for (const token of ["{list}", "{__raw__}"]) assert.ok(render(token, smileys).isWellFormed());
+});
+
+test("an own property that a stranger named __proto__ is read as what it is", () => {
+  assert.equal(render("{__proto__.x} {constructor}", scopeOf('{"__proto__":{"x":1},"constructor":"mine"}')), "1 mine");
+});
+
+test("a compiled template renders each event on its own", () => {
+  const template = compileTemplate("{n}!");
+  assert.deepEqual(
+    [template(scopeOf('{"n":1}')), template(scopeOf('{"n":2}')), template(scopeOf("{}"))],
+    ["1!", "2!", "{n}!"],
+  );
+});
+
+test("unresolved tokens are told, each once and with their braces", () => {
+  assert.deepEqual(unresolvedTokens("{x} {n} {a.z} {x} { y } {event_type} {__raw__}", scope), ["{x}", "{a.z}"]);
+  assert.deepEqual(unresolvedTokens("nothing {n}", scope), []);
+});
+
+test("the values of a deliver_extra are rendered, also in maps inside it", () => {
+  const map = {
+    repo: "{a.b.c}/x",
+    chat_id: -100123n,
+    thread_id: 7,
+    flag: true,
+    nothing: null,
+    nested: { title: "{n}", deeper: { x: "{missing}" } },
+    list: ["{n}", 2],
+  };
+  assert.deepEqual(renderMap(map, scope), {
+    repo: "deep/x",
+    chat_id: "-100123",
+    thread_id: "7",
+    flag: "true",
+    nested: { title: "7", deeper: { x: "{missing}" } },
+    list: '["7","2"]',
+  });
+});
+
+test("a key named __proto__ in a deliver_extra is a key", () => {
+  const rendered = renderMap(JSON.parse('{"__proto__":"{n}"}'), scope);
+  assert.deepEqual(Object.entries(rendered), [["__proto__", "7"]]);
+});
+
+const token = fc.constantFrom(
+  "{a}",
+  "{a.b}",
+  "{__raw__}",
+  "{list.0}",
+  "{event_type}",
+  "{",
+  "}",
+  "{{",
+  "$&",
+  "{constructor}",
+);
+const template = fc.array(fc.oneof(token, fc.string({ unit: "binary" }))).map((parts) => parts.join(""));
+const payload = fc.dictionary(fc.constantFrom("a", "b", "list", "event_type", "constructor"), fc.jsonValue());
+
+test("whatever the template and the payload are, rendering does not throw", () => {
+  fc.assert(
+    fc.property(template, payload, (text, value) => {
+      const of = scopeOf(JSON.stringify(value));
+      assert.equal(typeof render(text, of), "string");
+      unresolvedTokens(text, of);
+    }),
+    { numRuns: 2000 },
+  );
+});
+
+test("what is put in is never looked at again", () => {
+  fc.assert(
+    fc.property(template, (text) => {
+      // Each `{a}` stands for the template itself: were it expanded again, more than its own length would come out.
+      const of = scopeOf(JSON.stringify({ a: text }));
+      assert.equal(render("<{a}|{a}>", of), `<${text}|${text}>`);
+    }),
+  );
+});
+
+test("without a payload everything but {__raw__} and {event_type} stays as it is", () => {
+  fc.assert(
+    fc.property(template, (text) => {
+      const plain = text.replaceAll("{__raw__}", "").replaceAll("{event_type}", "");
+      fc.pre(!plain.includes("{__raw__}") && !plain.includes("{event_type}"));
+      assert.equal(render(plain, scopeOf("{}")), plain);
+    }),
+  );
+});
+
+test("no template reaches a prototype", () => {
+  const word = fc.constantFrom(
+    ...Object.getOwnPropertyNames(Object.prototype),
+    ...Object.getOwnPropertyNames(Array.prototype),
+  );
+  const path = fc.array(word, { minLength: 1, maxLength: 3 }).map((words) => `{${words.join(".")}}`);
+  fc.assert(fc.property(path, (text) => assert.equal(render(text, scopeOf('{"x":[]}')), text)));
+});
+
+test("each path is looked up once for each time it stands in the template", () => {
+  let reads = 0;
+  const value = new Proxy({ a: "{a}{a}{a}" } as JsonObject, {
+    getOwnPropertyDescriptor(target, key) {
+      reads += 1;
+      return Reflect.getOwnPropertyDescriptor(target, key);
+    },
+  });
+  render("{a}".repeat(1000), { payload: value, type: "push" });
+  assert.ok(reads <= 2000, `${reads} reads`);
+});
+
+for (const hostile of [
+  "{".repeat(200_000),
+  "{a".repeat(100_000),
+  "{a.".repeat(70_000),
+  `{${"a".repeat(200_000)}`,
+  "{}".repeat(100_000),
+]) {
+  test(`the template ${hostile.slice(0, 8)}… of ${hostile.length} characters is read in linear time`, () => {
+    const start = performance.now();
+    assert.equal(render(hostile, scope), hostile);
+    // Quadratic time would take minutes.
+    assert.ok(performance.now() - start < 2000);
+  });
+}

@@ -1,0 +1,164 @@
+import type { Socket } from "node:net";
+import { SMTPServer } from "smtp-server";
+import { type Fake, type Mode, takes, tenMegabytes } from "./mode.ts";
+
+export interface Mail {
+  readonly from: string;
+  /** Recipients of the envelope that it took. */
+  readonly to: readonly string[];
+  /** By lower-case name, unfolded and decoded. */
+  readonly headers: ReadonlyMap<string, string>;
+  /** Decoded, newlines as LF. */
+  readonly text: string;
+  readonly raw: string;
+  /** The name of the login, if there was one. */
+  readonly user: string | undefined;
+}
+
+export interface FakeSmtp extends Fake<Mail> {
+  readonly host: "127.0.0.1";
+  readonly port: number;
+  /** The one login that it takes; mail without a login is taken too. */
+  readonly login: { readonly user: string; readonly password: string };
+  /** Recipients that it refuses with 550. */
+  readonly refused: Set<string>;
+}
+
+/** An SMTP server on a free port of 127.0.0.1, without TLS, that checks what it gets. */
+export async function startFakeSmtp(): Promise<FakeSmtp> {
+  const messages: Mail[] = [];
+  const upcoming: Mode[] = [];
+  const refused = new Set<string>();
+  const login = { user: "bot@example.com", password: "fake-smtp-password" };
+  const server: SMTPServer = new SMTPServer({
+    authOptional: true,
+    allowInsecureAuth: true,
+    disableReverseLookup: true,
+    disabledCommands: ["STARTTLS"],
+    logger: false,
+    onAuth(auth, _session, done) {
+      const isKnown = auth.username === login.user && auth.password === login.password;
+      if (isKnown) done(null, { user: login.user });
+      else done(reply(535, "5.7.8 Authentication credentials invalid"));
+    },
+    onRcptTo(address, _session, done) {
+      done(refused.has(address.address) ? reply(550, "5.1.1 No such user here") : undefined);
+    },
+    onData(stream, session, done) {
+      const chunks: Buffer[] = [];
+      stream.on("data", (chunk: Buffer) => chunks.push(chunk));
+      stream.on("end", () => {
+        fake.tries += 1;
+        const { mailFrom, rcptTo } = session.envelope;
+        const from = mailFrom === false ? "" : mailFrom.address;
+        const to = rcptTo.map((recipient) => recipient.address);
+        const raw = Buffer.concat(chunks).toString("utf8");
+        const mail = { from, to, ...readMail(raw), raw, user: session.user as string | undefined };
+        const fault = faultOf(mail);
+        if (fault !== undefined) return done(reply(554, fault));
+        const mode = upcoming.shift() ?? fake.mode;
+        if (takes(mode)) messages.push(mail);
+        answer(mode, socketOf(server, session.id), done);
+      });
+    },
+  });
+  const port = await listening(server);
+  const close = () => stop(server);
+  const fake = {
+    host: "127.0.0.1" as const,
+    port,
+    login,
+    refused,
+    messages,
+    upcoming,
+    mode: "ok" as Mode,
+    tries: 0,
+    close,
+  };
+  return fake;
+}
+
+function reply(responseCode: number, message: string): Error {
+  return Object.assign(new Error(message), { responseCode });
+}
+
+/** The answer to the end of the message. */
+function answer(mode: Mode, socket: Socket, done: (error?: Error | null, message?: string) => void): void {
+  if (mode === "ok") done(null, "2.0.0 Ok: queued as 1");
+  else if (mode === "refused") done(reply(550, "5.7.1 Message refused as spam"));
+  else if (mode === "limited") done(reply(451, "4.7.1 Greylisted, try again later"));
+  else if (mode === "broken") done(reply(421, "4.3.2 Service shutting down"));
+  else if (mode === "lost") socket.destroy();
+  else if (mode === "reset") socket.write("25", () => socket.destroy());
+  else if (mode === "garbage") socket.write("<html>Hello from the proxy</html>\r\n");
+  else if (mode === "huge") socket.write(`250 ${tenMegabytes}`);
+}
+
+function socketOf(server: SMTPServer, id: string): Socket {
+  for (const connection of server.connections) if (connection.id === id) return connection._socket as Socket;
+  throw new Error(`no connection ${id}`);
+}
+
+async function listening(server: SMTPServer): Promise<number> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  // A client that goes away in the middle is what these tests are about.
+  server.on("error", () => {});
+  server.listen(0, "127.0.0.1", resolve);
+  await promise;
+  const address = server.server.address();
+  return typeof address === "object" && address !== null ? address.port : 0;
+}
+
+async function stop(server: SMTPServer): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  for (const connection of server.connections) (connection._socket as Socket).destroy();
+  server.close(() => resolve());
+  await promise;
+}
+
+/** What a strict server would refuse (RFC 5322 section 3.6). */
+function faultOf(mail: Pick<Mail, "headers" | "raw" | "from">): string | undefined {
+  const absent = ["from", "to", "subject", "date", "message-id"].find((name) => !mail.headers.has(name));
+  if (absent !== undefined) return `5.6.0 header ${absent} is missing`;
+  if (!/^<[^\s<>@]+@[^\s<>@]+>$/.test(mail.headers.get("message-id") ?? "")) return "5.6.0 message-id is malformed";
+  if (/(?<!\r)\n|\r(?!\n)|\0/.test(mail.raw)) return "5.6.0 bare CR, bare LF or NUL";
+  return mail.raw.split("\r\n").some((line) => line.length > 998) ? "5.6.0 line too long" : undefined;
+}
+
+function readMail(raw: string): Pick<Mail, "headers" | "text"> {
+  const end = raw.indexOf("\r\n\r\n");
+  const headers = new Map<string, string>();
+  for (const line of raw
+    .slice(0, end)
+    .replaceAll(/\r\n[ \t]+/g, " ")
+    .split("\r\n")) {
+    const colon = line.indexOf(":");
+    const name = line.slice(0, colon).toLowerCase();
+    if (headers.has(name)) throw new Error(`header ${name} is there twice`);
+    headers.set(name, decodeWords(line.slice(colon + 1).trim()));
+  }
+  const encoding = headers.get("content-transfer-encoding") ?? "7bit";
+  return { headers, text: decodeBody(raw.slice(end + 4), encoding).replaceAll("\r\n", "\n") };
+}
+
+function decodeBody(body: string, encoding: string): string {
+  if (encoding === "base64") return Buffer.from(body, "base64").toString("utf8");
+  return encoding === "quoted-printable" ? decodeQuoted(body.replaceAll("=\r\n", "")) : body;
+}
+
+function decodeQuoted(text: string): string {
+  return text.replaceAll(/(?:=[0-9A-F]{2})+/g, (bytes) =>
+    Buffer.from(bytes.replaceAll("=", ""), "hex").toString("utf8"),
+  );
+}
+
+/** RFC 2047, as far as nodemailer writes it. */
+function decodeWords(value: string): string {
+  return value
+    .replaceAll(/\?=\s+=\?/g, "?==?")
+    .replaceAll(/=\?UTF-8\?([QB])\?([^?]*)\?=/gi, (_word, kind: string, text: string) =>
+      kind.toUpperCase() === "B"
+        ? Buffer.from(text, "base64").toString("utf8")
+        : decodeQuoted(text.replaceAll("_", " ")),
+    );
+}

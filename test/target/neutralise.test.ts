@@ -1,0 +1,115 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { neutraliseMarkdown, oneLine, plainText } from "../../src/target/neutralise.ts";
+
+const shown = (text: string) => text.replaceAll("\u200b", "∅");
+
+describe("neutraliseMarkdown", () => {
+  const broken: [what: string, text: string, harmless: string][] = [
+    ["a user", "thanks @octocat!", "thanks @∅octocat!"],
+    ["a team", "@org/everyone look", "@∅org/everyone look"],
+    ["many", "@a @b,@c", "@∅a @∅b,@∅c"],
+    ["a mention in emphasis", "_@user_ **@user**", "_@∅user_ **@∅user**"],
+    ["an escaped one, which Markdown shows all the same", "\\@user", "\\@∅user"],
+    [
+      "one written as entities",
+      "&#64;user &#x40;user &commat;user @&#117;ser",
+      "&#64;∅user &#x40;∅user &commat;∅user @∅&#117;ser",
+    ],
+    ["one that a control character splits", "@\u0000us\u0007er", "@∅user"],
+    ["one behind a letter that GitHub does not count", "é@user", "é@∅user"],
+    ["a bot wherever it stands", "x@dependabot merge", "x@∅dependabot merge"],
+    ["a bot in code", "```\n@dependabot merge\n```\n`@claude fix`", "```\n@∅dependabot merge\n```\n`@∅claude fix`"],
+    ["a slash command", "/merge\n  /retest all\n/ok-to-test", "/∅merge\n  /∅retest all\n/∅ok-to-test"],
+    ["a quoted or listed command", "> /close\n- /approve\n> > /lgtm", "> /∅close\n- /∅approve\n> > /∅lgtm"],
+    ["a command after CR alone", "a\r/merge", "a\n/∅merge"],
+    ["a command in a fence, because bots read the raw text", "```\n/retest\n```", "```\n/∅retest\n```"],
+    ["a command in words", "bors r+\nDuplicate of #1", "bors∅ r+\nDuplicate of∅ #1"],
+  ];
+  for (const [what, text, harmless] of broken) {
+    test(`breaks ${what}`, () => assert.equal(shown(neutraliseMarkdown(text)), harmless));
+  }
+
+  const spared: [what: string, text: string][] = [
+    ["an e-mail address", "write to a.b@example.com"],
+    ["a path", "/usr/bin/env is not /etc/passwd\nsee `/tmp`"],
+    ["a division", "either/or 1/2"],
+    ["a fence", "Look:\n```java\n@Override\nvoid f() {}\n```\nDone"],
+    ["a fence of tildes with backticks in it", "~~~\n```\n@Inject\n~~~"],
+    ["a fence that is never closed", "```\n@Inject"],
+    ["a span", "use `@Inject` and ``a `@b` c``"],
+    ["code after known tags", "<details>\n<summary>Log</summary>\n\n```\n@Inject\n```\n\n</details>\n\n`@Inject`"],
+    ["code after a tag that is itself code", "`Vec<String>` and `@Inject`\n\n```\n@Inject\n```"],
+  ];
+  for (const [what, text] of spared) {
+    test(`leaves ${what} alone`, () => assert.equal(neutraliseMarkdown(text), text));
+  }
+
+  // In each of these the mention is live on GitHub, although a hasty reader would take it for code.
+  const traps: [what: string, text: string][] = [
+    ["a span opened on the line before", "text ` here\n`@user` there"],
+    ["an escaped backtick", "\\`@user`"],
+    ["a table that cuts a span", "| `a | @user` |\n|-|-|"],
+    ["a backtick within a tag", '<a href="`">`@user`</a>'],
+    ["a fence within an HTML block", "<div>\n```\n@user\n```"],
+    ["a fence within a comment", "<!--\n```\n-->\n@user"],
+    ["a fence of a list that ends with the list", "- a\n  ```\n@user"],
+    ["the closing fence of a list", "- ```\n  ```\n@user"],
+    ["an info text with a backtick", "``` a`b\n@user"],
+    ["too short a closing fence, then live text after the real one", "````\n```\n````\n@user"],
+    ["a tag that drops the tags within", "<select>\n\n```\n@user\n```"],
+    ["a blank line that is none", "<div>\n\u00a0\n```\n@user"],
+    ["tilde and backtick mixed", "~~~\n```\n~~~\n@user"],
+  ];
+  for (const [what, text] of traps) {
+    test(`is not fooled by ${what}`, () => assert.doesNotMatch(neutraliseMarkdown(text), /@user/));
+  }
+
+  test("takes nothing for code when it is told so", () => {
+    assert.equal(shown(neutraliseMarkdown("`@a`\n```\n@b\n```", { spareCode: false })), "`@∅a`\n```\n@∅b\n```");
+  });
+
+  test("is harmless the second time too: nothing is broken twice", () => {
+    for (const [, text, harmless] of broken)
+      assert.equal(shown(neutraliseMarkdown(neutraliseMarkdown(text))), harmless);
+  });
+
+  test("takes a megabyte of anything in little time", () => {
+    for (const piece of [
+      "@",
+      "@a",
+      "`",
+      "` ",
+      "``` \n",
+      "~~~\n",
+      "\n",
+      " ",
+      "/a",
+      "\n/a",
+      "&#0",
+      "<",
+      "<a ",
+      "> ",
+      "- ",
+      "a",
+    ]) {
+      const started = performance.now();
+      neutraliseMarkdown(piece.repeat(1_000_000 / piece.length));
+      assert.ok(performance.now() - started < 3000, JSON.stringify(piece));
+    }
+  });
+});
+
+describe("plainText", () => {
+  test("keeps what people write", () => {
+    const text = "Zürich 東京 مرحبا שלום 👩‍👩‍👧‍👦\tcolumn\nnext line\u00a0end";
+    assert.equal(plainText(text), text);
+  });
+  test("drops control characters and overrides of direction, mends lone surrogates and line ends", () => {
+    assert.equal(plainText("a\0b\u001b[31mc\u0085\u202ed\u2066e\ud800\r\nf\rg"), "ab[31mcde\ufffd\nf\ng");
+  });
+});
+
+test("oneLine folds line ends of every kind into a space", () => {
+  assert.equal(oneLine(" a\r\nBcc: x@y.z\u2028b\u0085c\t\0d "), "a Bcc: x@y.z b c d");
+});
