@@ -40,7 +40,12 @@ export async function post(target: Target): Promise<Load> {
   return { requestsPerSecond: Math.round(latencies.length / seconds), p50Ms: at(0.5), p99Ms: at(0.99), statuses };
 }
 
-function client(target: Target, index: number, endAt: number, note: (status: string, ms: number) => void): Promise<void> {
+function client(
+  target: Target,
+  index: number,
+  endAt: number,
+  note: (status: string, ms: number) => void,
+): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   const signature = createHmac("sha256", secret).update(body).digest("hex");
   const socket = connect(target.port, "127.0.0.1");
@@ -65,7 +70,7 @@ function client(target: Target, index: number, endAt: number, note: (status: str
   socket.on("close", () => resolve());
   socket.on("data", (chunk) => {
     text += chunk.toString("latin1");
-    const [, status, length] = /^HTTP\/1\.1 (\d+)[^]*?content-length: (\d+)/i.exec(text) ?? [];
+    const [, status, length] = /^HTTP\/1\.1 (\d+)[\s\S]*?content-length: (\d+)/i.exec(text) ?? [];
     const headEnd = text.indexOf("\r\n\r\n");
     if (status === undefined || headEnd < 0 || text.length < headEnd + 4 + Number(length)) return;
     text = "";

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
-export const main = fileURLToPath(new URL("../src/main.ts", import.meta.url));
+export const main = fileURLToPath(new URL("../bin/postern", import.meta.url));
 
 /** Starts a Node program and fulfils with the first match of `pattern` in what it prints. */
 export async function start(

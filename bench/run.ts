@@ -33,7 +33,8 @@ platforms:
   return home;
 }
 
-const gateway = (home: string) => start([main, "gateway", "run"], /listens on 127\.0\.0\.1:(\d+)/, { POSTERN_HOME: home });
+const gateway = (home: string) =>
+  start([main, "gateway", "run"], /listens on 127\.0\.0\.1:(\d+)/, { POSTERN_HOME: home });
 
 async function startUp(): Promise<{ readonly healthMs: number; readonly idleMiB: number }> {
   const home = makeHome();
@@ -74,7 +75,9 @@ const versions = Array.from({ length: rounds }, versionMs);
 console.log(`postern --version: ${Math.round(median(versions))} ms`);
 const starts: Awaited<ReturnType<typeof startUp>>[] = [];
 for (let round = 0; round < rounds; round += 1) starts.push(await startUp());
-console.log(`gateway run to the first 200 on /health: ${Math.round(median(starts.map(({ healthMs }) => healthMs)))} ms`);
+console.log(
+  `gateway run to the first 200 on /health: ${Math.round(median(starts.map(({ healthMs }) => healthMs)))} ms`,
+);
 console.log(`idle memory: ${median(starts.map(({ idleMiB }) => idleMiB))} MiB`);
 console.log("accepted events per second, 24 KB signed, 64 connections:");
 const pairs: Awaited<ReturnType<typeof accepted>>[] = [];

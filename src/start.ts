@@ -93,6 +93,7 @@ async function startLocked(config: Config, sink: LogSink, lock: Lock): Promise<R
     async stop() {
       await Promise.all([server.close(config.shutdownTimeoutMs), worker.drain(config.shutdownTimeoutMs)]);
       end.abort();
+      await worker.settle();
       await ledger.close();
       lock.release();
     },

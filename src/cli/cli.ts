@@ -47,9 +47,16 @@ function report(error: unknown, context: Context): number {
     for (const problem of error.problems) context.err(`  ${describe(problem)}\n`);
     return exitCodes.config;
   }
-  const isExpected = error instanceof UserError || error instanceof StoreRefused || error instanceof StoreUnavailable;
-  context.err(`postern: ${isExpected ? error.message : error instanceof Error ? error.stack : String(error)}\n`);
+  context.err(`postern: ${wordsFor(error)}\n`);
   return exitCodes.failed;
+}
+
+function wordsFor(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const isExpected = error instanceof UserError || error instanceof StoreRefused || error instanceof StoreUnavailable;
+  // The operating system refused something, for example to write into the home; its sentence names the path.
+  const isSystem = "syscall" in error && "code" in error;
+  return isExpected || isSystem ? error.message : (error.stack ?? error.message);
 }
 
 /** A problem on one line, its place first, as compilers write it and editors understand it. */

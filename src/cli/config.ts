@@ -1,9 +1,13 @@
 import type { Command } from "commander";
+import { ConfigError } from "../core/errors.ts";
 import { type CommonOptions, type Context, homeOf, print } from "./context.ts";
 
 /** `postern config check`: is the configuration right, before the gateway is started with it. */
 export function config(program: Command, context: Context): void {
-  const group = program.command("config").description("Look at the configuration");
+  const group = program
+    .command("config")
+    .description("Look at the configuration")
+    .addHelpText("after", "\nExample:\n  $ postern config check");
   group
     .command("check")
     .description(
@@ -18,7 +22,13 @@ export function config(program: Command, context: Context): void {
 async function check(options: CommonOptions, context: Context): Promise<void> {
   const { loadConfig } = await import("../config/load.ts");
   const home = homeOf(context, options);
-  const loaded = await loadConfig({ home, env: context.env });
+  const loaded = await loadConfig({ home, env: context.env }).catch((error: unknown) => {
+    // A machine finds the problems in the one place where it looks for the result.
+    if (options.json && error instanceof ConfigError) {
+      print(context, options, { ok: false, file: home.config, problems: error.problems }, []);
+    }
+    throw error;
+  });
   const { webhook, routes, warnings, agent } = loaded;
   const { enabled, host, port } = webhook;
   const summary = {

@@ -1,6 +1,7 @@
 import { findHome, type Home } from "../config/home.ts";
 import type { Config } from "../config/load.ts";
 import type { Environment } from "../core/types.ts";
+import { plainText } from "../target/neutralise.ts";
 
 /** What a command may use of the world; tests hand in their own. */
 export interface Context {
@@ -41,7 +42,8 @@ export function homeOf(context: Context, options: CommonOptions): Home {
   return findHome(context.env, options.profile);
 }
 
-/** Prints one JSON document for machines, or lines for people. */
+/** Prints one JSON document for machines, or lines for people, in which nothing a stranger sent can steer the terminal. */
 export function print(context: Context, options: CommonOptions, value: unknown, lines: readonly string[]): void {
-  context.out(options.json ? `${JSON.stringify(value, null, 2)}\n` : lines.map((line) => `${line}\n`).join(""));
+  const text = () => plainText(lines.map((line) => `${line}\n`).join(""));
+  context.out(options.json ? `${JSON.stringify(value, null, 2)}\n` : text());
 }

@@ -7,8 +7,8 @@ export function demo(program: Command, context: Context): void {
     .command("demo")
     .description("Show the gateway at work: real events, a temporary home, a local mail catcher; ends by itself")
     .addHelpText("after", "\nExample:\n  $ postern demo")
-    .action(async (_options: CommonOptions) => {
+    .action(async (_options: CommonOptions, command: Command) => {
       const { runDemo } = await import("./demo/show.ts");
-      await runDemo(context);
+      await runDemo(context, command.optsWithGlobals<CommonOptions>());
     });
 }

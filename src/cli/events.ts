@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
-import { type Command, InvalidArgumentError } from "commander";
+import { type Command, InvalidArgumentError, Option } from "commander";
 import { UserError } from "../core/errors.ts";
+import { jobStates } from "../store/states.ts";
 import type { EventRecord, EventRow, Store } from "../store/store.ts";
 import { type CommonOptions, type Context, homeOf, print } from "./context.ts";
 
@@ -12,13 +13,16 @@ interface ListOptions extends CommonOptions {
 
 /** `postern events list|show`: what arrived and what became of it. Works while the gateway runs, and while it does not. */
 export function events(program: Command, context: Context): void {
-  const group = program.command("events").description("See what arrived and what became of it");
+  const group = program
+    .command("events")
+    .description("See what arrived and what became of it")
+    .addHelpText("after", "\nExample:\n  $ postern events list --limit 5");
   group
     .command("list")
     .description("List events, newest first")
     .option("--limit <number>", "how many", parseLimit, 20)
     .option("--route <name>", "only this route")
-    .option("--state <state>", "only this state: queued, waiting, running, delivering, done, dead, refused or ignored")
+    .addOption(new Option("--state <state>", "only this state").choices([...Object.keys(jobStates), "ignored"]))
     .addHelpText("after", "\nExample:\n  $ postern events list --state dead")
     .action(async (_options: ListOptions, command: Command) => list(command.optsWithGlobals<ListOptions>(), context));
   group
@@ -32,7 +36,7 @@ export function events(program: Command, context: Context): void {
 
 function parseLimit(text: string): number {
   if (/^\d{1,6}$/.test(text) && Number(text) > 0) return Number(text);
-  throw new InvalidArgumentError("expected a whole number above 0");
+  throw new InvalidArgumentError("Expected a whole number above 0");
 }
 
 async function list(options: ListOptions, context: Context): Promise<void> {

@@ -2,7 +2,7 @@ import { type Command, InvalidArgumentError } from "commander";
 import type { Home } from "../config/home.ts";
 import type { Config } from "../config/load.ts";
 import { UserError } from "../core/errors.ts";
-import { type CommonOptions, type Context, homeOf } from "./context.ts";
+import { type CommonOptions, type Context, homeOf, print } from "./context.ts";
 
 interface RunOptions extends CommonOptions {
   readonly host?: string;
@@ -11,10 +11,13 @@ interface RunOptions extends CommonOptions {
 
 /** `postern gateway [run]`: the gateway itself. */
 export function gateway(program: Command, context: Context): void {
-  const group = program.command("gateway").description("Receive webhooks and work on them");
+  const group = program
+    .command("gateway")
+    .description("Receive webhooks and work on them")
+    .addHelpText("after", "\nExample:\n  $ postern gateway run --port 8644");
   group
     .command("run", { isDefault: true })
-    .description("Start the gateway and run until SIGTERM or SIGINT")
+    .description("Start the gateway and run until SIGTERM or SIGINT; --json prints the address once it listens")
     .option("--host <address>", "bind address (default 0.0.0.0)")
     .option("--port <number>", "listen port, 0 for any free one (default 8644)", parsePort)
     .addHelpText("after", "\nExample:\n  $ postern gateway run --host 127.0.0.1 --port 8644")
@@ -24,7 +27,7 @@ export function gateway(program: Command, context: Context): void {
 /** A TCP port in digits. */
 export function parsePort(text: string): number {
   if (/^\d{1,5}$/.test(text) && Number(text) <= 65_535) return Number(text);
-  throw new InvalidArgumentError("expected a whole number from 0 to 65535");
+  throw new InvalidArgumentError("Expected a whole number from 0 to 65535");
 }
 
 async function run(options: RunOptions, context: Context): Promise<void> {
@@ -37,6 +40,8 @@ async function run(options: RunOptions, context: Context): Promise<void> {
   context.onStop(stopped.resolve);
   const running = await context.startGateway(config, { pretty: context.isErrTerminal, write: context.err });
   announce(running, config);
+  const { host, port, routes } = running;
+  print(context, options, { host, port, routes, home: home.folder }, []);
   await stopped.promise;
   running.log.info(
     { timeoutMs: config.shutdownTimeoutMs },
@@ -49,7 +54,10 @@ async function run(options: RunOptions, context: Context): Promise<void> {
 function announce({ host, port, routes, log }: Awaited<ReturnType<Context["startGateway"]>>, config: Config): void {
   for (const warning of config.warnings) log.warn({ file: config.home.config }, warning);
   const names = routes.length > 0 ? `routes: ${routes.join(", ")}` : "no routes yet";
-  log.info({ host, port, routes, home: config.home.folder }, `Postern listens on ${inUrl(host)}:${port}, ${names}`);
+  log.info(
+    { host, port, routes, home: config.home.folder, pid: process.pid },
+    `Postern listens on ${inUrl(host)}:${port}, ${names}`,
+  );
   if (routes.length === 0)
     log.info({}, 'Make a first route with "postern webhook subscribe NAME", or under "routes" in config.yaml');
 }
@@ -59,7 +67,7 @@ function inUrl(host: string): string {
 }
 
 function whatToDoNext(home: Home): string {
-  return `the webhook gateway is not enabled in "${home.folder}". To begin:
+  return `The webhook gateway is not enabled in "${home.folder}". To begin:
 
   1. Write ${home.config}:
 

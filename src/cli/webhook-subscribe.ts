@@ -1,13 +1,16 @@
 import { randomBytes } from "node:crypto";
 import { type Config, loadConfig } from "../config/load.ts";
-import { badRouteName } from "../config/route.ts";
+import { findTarget } from "../config/platforms.ts";
+import { addressKeys, badRouteName } from "../config/route.ts";
 import { buildSubscriptions, changeEntries } from "../config/subscriptions.ts";
 import { UserError } from "../core/errors.ts";
+import { isObject } from "../core/json.ts";
+import type { Json, JsonObject } from "../core/types.ts";
 import { type Context, homeOf, print } from "./context.ts";
 import { webhookUrl } from "./url.ts";
 import type { SubscribeOptions } from "./webhook.ts";
 
-type Entry = Readonly<Record<string, unknown>>;
+type Entry = JsonObject;
 
 /** Makes a subscription, or updates what its flags name and keeps the rest, the secret too. */
 export async function subscribe(name: string, options: SubscribeOptions, context: Context): Promise<void> {
@@ -18,9 +21,9 @@ export async function subscribe(name: string, options: SubscribeOptions, context
   let entry: Entry = {};
   let isNew = true;
   await changeEntries(home, (entries) => {
-    const before = Object.hasOwn(entries, name) ? (entries[name] as Entry) : undefined;
-    isNew = before === undefined;
-    entry = update(before, options);
+    const before = Object.hasOwn(entries, name) ? entries[name] : undefined;
+    isNew = !isObject(before);
+    entry = update(isObject(before) ? before : undefined, options);
     refuseUnusable(name, entry, config);
     return { ...entries, [name]: entry };
   });
@@ -30,7 +33,7 @@ export async function subscribe(name: string, options: SubscribeOptions, context
 function update(before: Entry | undefined, options: SubscribeOptions): Entry {
   const now = new Date().toISOString();
   const extra = {
-    ...((before?.deliver_extra as object | undefined) ?? {}),
+    ...keptExtra(before?.deliver_extra, options.deliver),
     ...options.deliverExtra,
     ...(options.deliverChatId === undefined ? {} : { chat_id: options.deliverChatId }),
   };
@@ -40,13 +43,24 @@ function update(before: Entry | undefined, options: SubscribeOptions): Entry {
     prompt: options.prompt,
     skills: options.skill,
     deliver: options.deliver,
-    deliver_extra: Object.keys(extra).length > 0 ? extra : undefined,
+    deliver_extra: Object.keys(extra).length > 0 || before?.deliver_extra ? extra : undefined,
     deliver_only: options.deliverOnly,
     secret: options.secret,
   };
-  const given = Object.fromEntries(Object.entries(named).filter(([, value]) => value !== undefined));
+  const given = Object.fromEntries(
+    Object.entries(named).flatMap(([key, value]): [string, Json][] => (value === undefined ? [] : [[key, value]])),
+  );
   if (before) return { ...before, ...given, updated_at: now };
   return { secret: randomBytes(32).toString("base64url"), ...given, created_at: now };
+}
+
+/** Settings of the old target that mean nothing to a new one go with it. */
+function keptExtra(extra: Json | undefined, newTarget: string | undefined): JsonObject {
+  if (!isObject(extra)) return {};
+  const target = newTarget === undefined ? undefined : findTarget(newTarget);
+  if (!target) return extra;
+  const known = addressKeys(target);
+  return Object.fromEntries(Object.entries(extra).filter(([key]) => known.includes(key)));
 }
 
 /** What the gateway would skip is not written in the first place. */
@@ -66,18 +80,20 @@ function announce(
   config: Config,
 ): void {
   const url = webhookUrl(config.webhook, name);
-  const hidden = config.routes.has(name)
-    ? [`Note: config.yaml has a route "${name}" too, and that one wins; remove it there or choose another name`]
-    : [];
-  const disabled = config.webhook.enabled
-    ? []
-    : ['Note: the gateway is not enabled yet; set "platforms.webhook.enabled: true" or WEBHOOK_ENABLED=true'];
+  const notes = [
+    config.routes.has(name)
+      ? `config.yaml has a route "${name}" too, and that one wins; remove it there or choose another name`
+      : undefined,
+    config.webhook.enabled
+      ? undefined
+      : 'The gateway is not enabled yet; set "platforms.webhook.enabled: true" or WEBHOOK_ENABLED=true',
+  ].filter((note) => note !== undefined);
   const secret = isNew ? { secret: String(entry.secret) } : {};
-  print(context, options, { name, url, ...secret, created: isNew }, [
+  const unshown = options.secret === undefined ? "unchanged" : "replaced by the given one";
+  print(context, options, { name, url, ...secret, created: isNew, notes }, [
     `${isNew ? "Subscribed" : "Updated"} "${name}"`,
     `  URL:    ${url}`,
-    isNew ? `  Secret: ${entry.secret}  (shown this once)` : "  Secret: unchanged",
-    ...hidden,
-    ...disabled,
+    isNew ? `  Secret: ${entry.secret}  (shown this once)` : `  Secret: ${unshown}`,
+    ...notes.map((note) => `Note: ${note}`),
   ]);
 }

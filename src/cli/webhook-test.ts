@@ -19,14 +19,18 @@ export async function testSubscription(name: string, options: TestOptions, conte
   const config = await loadConfig({ home, env: context.env });
   const entries = await readEntries(home);
   if (!Object.hasOwn(entries, name)) throw unknownSubscription(name, Object.keys(entries));
-  const entry = entries[name] as { secret?: string | string[]; events?: string | string[] };
+  const entry = (entries[name] ?? {}) as { secret?: string | string[]; events?: string | string[] };
+  if (config.webhook.port === 0) {
+    throw new UserError('The gateway\'s port is 0, any free one; set a fixed "platforms.webhook.port" to test it');
+  }
   const body =
     options.payload ?? JSON.stringify({ test: true, message: `Test event from "postern webhook test ${name}"` });
   checkPayload(body);
   const event = [entry.events ?? []].flat()[0] ?? "test";
   const secret = [entry.secret ?? config.routeContext.globalSecrets].flat()[0] ?? "";
   const url = `${localUrl(config.webhook)}/webhooks/${encodeURIComponent(name)}`;
-  const response = await post(url, { ...signedHeaders(event, secret, body), "content-type": "application/json" }, body);
+  const headers = { ...signedHeaders(event, secret, body), "content-type": "application/json" };
+  const response = await post(url, onTheWire(headers), body);
   const isTaken = response.status < 300;
   if (!isTaken) context.setExitCode(1);
   const reply = parsed(response.text);
@@ -53,6 +57,13 @@ function signedHeaders(event: string, secret: string, body: string): Record<stri
   const signature: Record<string, string> =
     secret === INSECURE_NO_AUTH ? {} : { "x-hub-signature-256": signGithub(secret, body) };
   return { "x-github-event": event, "x-github-delivery": randomUUID(), ...signature };
+}
+
+/** Headers carry bytes: text beyond ASCII goes out as UTF-8. */
+function onTheWire(headers: Record<string, string>): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(headers).map(([name, value]) => [name, Buffer.from(value).toString("latin1")]),
+  );
 }
 
 async function post(url: string, headers: Record<string, string>, body: string): Promise<HttpResponse> {

@@ -17,7 +17,10 @@ export interface SubscribeOptions extends CommonOptions {
 
 /** `postern webhook …`: dynamic subscriptions (specification sections 2.4 and 4.3). */
 export function webhook(program: Command, context: Context): void {
-  const group = program.command("webhook").description("Subscribe to webhooks without touching config.yaml");
+  const group = program
+    .command("webhook")
+    .description("Subscribe to webhooks without touching config.yaml")
+    .addHelpText("after", "\nExample:\n  $ postern webhook subscribe alerts --deliver log");
   defineSubscribe(group, context);
   group
     .command("list")
@@ -84,12 +87,16 @@ async function list(options: CommonOptions, context: Context): Promise<void> {
 function shown(entry: unknown) {
   const { events, deliver, description, deliver_only, enabled } = (entry ?? {}) as Record<string, unknown>;
   return {
-    events: Array.isArray(events) ? events.map(String) : typeof events === "string" ? [events] : [],
-    deliver: typeof deliver === "string" ? deliver : deliver === undefined ? "log" : JSON.stringify(deliver),
+    events: [events ?? []].flat().map(inWords),
+    deliver: deliver === undefined ? "log" : inWords(deliver),
     deliver_only: deliver_only === true,
     enabled: enabled !== false,
     description: typeof description === "string" ? description : "",
   };
+}
+
+function inWords(value: unknown): string {
+  return typeof value === "string" ? value : (JSON.stringify(value) ?? "");
 }
 
 async function remove(name: string, options: CommonOptions, context: Context): Promise<void> {
@@ -120,6 +127,6 @@ function append(text: string, before: string[] = []): string[] {
 
 function appendPair(text: string, before: Record<string, string> = {}): Record<string, string> {
   const [, key, value] = /^([^=]+)=(.*)$/s.exec(text) ?? [];
-  if (key === undefined || value === undefined) throw new InvalidArgumentError("expected key=value");
+  if (key === undefined || value === undefined) throw new InvalidArgumentError("Expected key=value");
   return { ...before, [key]: value };
 }

@@ -9,9 +9,16 @@ import type { Environment } from "../core/types.ts";
 import { readTextIfThere } from "../lib/file.ts";
 import * as sandboxes from "../sandbox/registry.ts";
 import type { Home } from "./home.ts";
-import { isPlatformName, type Platforms, readPlatforms, secretSettings, targetNames } from "./platforms.ts";
+import {
+  idleSections,
+  type Platforms,
+  readPlatforms,
+  secretSettings,
+  sectionProblems,
+  targetNames,
+} from "./platforms.ts";
 import { problemAt, readYaml, type Source, schemaProblems } from "./problems.ts";
-import { buildRoute, type Route, type RouteContext } from "./route.ts";
+import { buildRoute, type Route, type RouteContext, type RouteProblem, secretProblem } from "./route.ts";
 import { configSchema, type FileConfig } from "./schema.ts";
 
 export interface WebhookConfig {
@@ -64,26 +71,31 @@ export interface LoadOptions {
 export async function loadConfig(options: LoadOptions): Promise<Config> {
   const { home } = options;
   const env = await joinEnvironment(options);
-  const source = readYaml(home.config, (await readTextIfThere(home.config)) ?? "");
-  if (source.problems.length > 0) throw new ConfigError(source.problems);
-  const problems: Problem[] = [];
+  const source = readYaml(home.config, (await readFile(home.config)) ?? "");
+  const problems: Problem[] = [...source.problems];
+  if (problems.length > 0 && source.value === undefined) throw new ConfigError(problems);
   const file = validate(source, problems);
   const warnings: string[] = [];
   const webhookSection = joinNesting(file, source, warnings);
   const webhook = joinWebhook(webhookSection, env, options, problems);
-  checkPlatformNames(file, source, problems, warnings);
+  for (const { path, message } of sectionProblems(file.platforms, env)) {
+    problems.push(problemAt(source, path, message));
+  }
+  for (const name of idleSections(file.platforms)) {
+    warnings.push(`"platforms.${name}" has no effect: this version has no such target`);
+  }
   const platforms = readPlatforms(file.platforms, env);
   const routeContext: RouteContext = {
     home,
     platforms,
-    globalSecrets: globalSecrets(webhookSection.secret, env),
+    globalSecrets: globalSecrets(webhookSection, isLoopback(webhook.host), env, source, problems),
     isLoopback: isLoopback(webhook.host),
     defaultTools: file.agent.tools,
     warn: options.warn ?? (() => {}),
   };
   const routes = buildRoutes(webhookSection, source, routeContext, problems);
   checkNames(file, source, problems);
-  if (problems.length > 0) throw new ConfigError(problems);
+  if (problems.length > 0) throw new ConfigError(inOrder(problems));
   if (file.admin) warnings.push('"admin" has no effect: this version has no admin side');
   return {
     home,
@@ -102,14 +114,30 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
   };
 }
 
+/** In the order of the file, as one mends them; those of the environment first. */
+function inOrder(problems: readonly Problem[]): Problem[] {
+  const place = ({ line = 0, column = 0 }: Problem) => line * 100_000 + column;
+  return problems.toSorted((one, other) => place(one) - place(other));
+}
+
 /** The addresses on which only this machine can reach the gateway (specification section 5). */
 export function isLoopback(host: string): boolean {
   return host === "127.0.0.1" || host === "localhost" || host === "::1";
 }
 
 async function joinEnvironment({ home, env }: LoadOptions): Promise<Environment> {
-  const text = await readTextIfThere(home.dotenv);
+  const text = await readFile(home.dotenv);
   return text === undefined ? env : { ...parseEnv(text), ...env };
+}
+
+async function readFile(path: string): Promise<string | undefined> {
+  try {
+    return await readTextIfThere(path);
+  } catch (error) {
+    const why = error instanceof Error && "code" in error ? String(error.code) : String(error);
+    const message = `Cannot be read (${why}); make it a file that this user may read`;
+    throw new ConfigError([{ file: path, key: "(file)", message }]);
+  }
 }
 
 /** Validates the file. What is wrong is noted and left out, so that the rest can be checked in the same go. */
@@ -142,22 +170,26 @@ function without(value: unknown, paths: readonly (readonly PropertyKey[])[]): un
   return Object.fromEntries(entries);
 }
 
-type Section = Omit<FileConfig["platforms"]["webhook"], "extra"> & { readonly path: readonly string[] };
+type Section = Omit<FileConfig["platforms"]["webhook"], "extra">;
 
-/** Both nestings of `platforms.webhook`, and the old `webhooks.routes`, as one. */
+const direct = ["platforms", "webhook"] as const;
+const nested = ["platforms", "webhook", "extra"] as const;
+
+/** Both nestings of `platforms.webhook`, and the old `webhooks.routes`, as one. What stands under `extra` wins. */
 function joinNesting(file: FileConfig, source: Source, warnings: string[]): Section {
-  const { extra = {}, ...direct } = file.platforms.webhook;
+  const { extra = {}, ...section } = file.platforms.webhook;
   const old = file.webhooks?.routes;
-  if (old) {
-    const at = source.position(["webhooks"]);
-    warnings.push(
-      `${source.file}:${at?.line ?? 1}: "webhooks.routes" is deprecated; move it to "platforms.webhook.extra.routes"`,
-    );
+  const warn = (path: readonly string[], message: string) => {
+    warnings.push(`${source.file}:${source.position(path)?.line ?? 1}: ${message}`);
+  };
+  if (old) warn(["webhooks"], '"webhooks.routes" is deprecated; move it to "platforms.webhook.extra.routes"');
+  const given = (one: object) => Object.fromEntries(Object.entries(one).filter(([, value]) => value !== undefined));
+  const twice = Object.keys(given(section)).filter((key) => key !== "routes" && Object.hasOwn(given(extra), key));
+  for (const key of twice) {
+    warn([...direct, key], `"${direct.join(".")}.${key}" has no effect: "${nested.join(".")}.${key}" is set too`);
   }
-  const given = (section: object) =>
-    Object.fromEntries(Object.entries(section).filter(([, value]) => value !== undefined));
-  const routes = { ...old, ...direct.routes, ...extra.routes };
-  return { ...given(direct), ...given(extra), routes, path: ["platforms", "webhook"] } as Section;
+  const routes = { ...old, ...section.routes, ...extra.routes };
+  return { ...given(section), ...given(extra), routes };
 }
 
 function joinWebhook(section: Section, env: Environment, options: LoadOptions, problems: Problem[]): WebhookConfig {
@@ -177,7 +209,7 @@ function readFlag(name: string, env: Environment, problems: Problem[]): boolean 
   if (!value) return undefined;
   if (["true", "1", "yes", "on"].includes(value)) return true;
   if (["false", "0", "no", "off"].includes(value)) return false;
-  problems.push({ key: name, message: `expected true or false, found "${value}"` });
+  problems.push({ key: name, message: `Expected true or false, found "${value}"` });
   return undefined;
 }
 
@@ -185,26 +217,45 @@ function readPort(env: Environment, problems: Problem[]): number | undefined {
   const value = env.WEBHOOK_PORT?.trim();
   if (!value) return undefined;
   if (/^\d{1,5}$/.test(value) && Number(value) <= 65_535) return Number(value);
-  problems.push({ key: "WEBHOOK_PORT", message: `expected a whole number from 0 to 65535, found "${value}"` });
+  problems.push({ key: "WEBHOOK_PORT", message: `Expected a whole number from 0 to 65535, found "${value}"` });
   return undefined;
 }
 
-/** The secrets of routes without their own. An empty text is the default and means that there is none. */
-function globalSecrets(fromFile: readonly string[] | undefined, env: Environment): readonly string[] {
-  if (env.WEBHOOK_SECRET?.trim()) return [env.WEBHOOK_SECRET];
-  return fromFile?.length === 1 && fromFile[0]?.trim() === "" ? [] : (fromFile ?? []);
+/** Stands in for global secrets with a mistake, so that routes without their own are not told to have none. */
+const broken = ["broken"];
+
+/** The secrets of routes without their own. */
+function globalSecrets(
+  section: Section,
+  isLoopback: boolean,
+  env: Environment,
+  source: Source,
+  problems: Problem[],
+): readonly string[] {
+  const paths = [nested, direct].map((nesting) => [...nesting, "secret"]);
+  const complain = (problem: Problem) => {
+    problems.push(problem);
+    return broken;
+  };
+  if (env.WEBHOOK_SECRET?.trim()) {
+    const message = secretProblem([env.WEBHOOK_SECRET], isLoopback);
+    return message ? complain({ key: "WEBHOOK_SECRET", message }) : [env.WEBHOOK_SECRET];
+  }
+  if (problems.some(({ key }) => paths.some((path) => key === path.join(".")))) return broken;
+  if (!section.secret) return [];
+  const message = secretProblem(section.secret, isLoopback);
+  if (!message) return section.secret;
+  return complain(problemAt(source, paths.find((path) => isThere(source, path)) ?? direct, message));
 }
 
-function checkPlatformNames(file: FileConfig, source: Source, problems: Problem[], warnings: string[]): void {
-  for (const name of Object.keys(file.platforms)) {
-    if (name === "webhook" || targetNames.includes(name)) continue;
-    if (!isPlatformName(name)) {
-      const names = ["webhook", ...targetNames];
-      problems.push(problemAt(source, ["platforms", name], `unknown platform "${name}"; ${suggestion(name, names)}`));
-    } else if (!/^(chat_target_01|host_a_comment)$/.test(name)) {
-      warnings.push(`"platforms.${name}" has no effect: this version has no such target`);
-    }
+/** Whether the file itself has something at a path. */
+function isThere(source: Source, path: readonly PropertyKey[]): boolean {
+  let here: unknown = source.value;
+  for (const step of path) {
+    if (typeof here !== "object" || here === null || !Object.hasOwn(here, step)) return false;
+    here = (here as Record<PropertyKey, unknown>)[step];
   }
+  return here !== undefined;
 }
 
 /** Builds the static routes; a problem is shown where the key really stands, in whichever nesting. */
@@ -212,26 +263,31 @@ function buildRoutes(section: Section, source: Source, context: RouteContext, pr
   const routes = new Map<string, Route>();
   for (const [name, config] of Object.entries(section.routes ?? {})) {
     const path = routePath(source, name);
-    // A route with a key left out by the schema would only draw mistaken conclusions.
-    if (problems.some(({ key }) => key.startsWith(`${path.join(".")}.`))) continue;
     const built = buildRoute(name, config, "config", context);
     if ("route" in built) routes.set(name, built.route);
-    else
-      problems.push(...built.problems.map((problem) => problemAt(source, [...path, ...problem.path], problem.message)));
+    else problems.push(...routeProblems(built.problems, path, source, problems));
   }
   return routes;
 }
 
+/** Where the schema left keys of the route out, what seems to be missing may only be written wrong. */
+function routeProblems(
+  found: readonly RouteProblem[],
+  path: readonly string[],
+  source: Source,
+  before: readonly Problem[],
+): Problem[] {
+  const all = found.map((problem) => ({ path: [...path, ...problem.path], message: problem.message }));
+  const isWhole = !before.some(({ key }) => key.startsWith(`${path.join(".")}.`));
+  const sure = all.filter(
+    (problem) => isThere(source, problem.path) && !before.some(({ key }) => key === problem.path.join(".")),
+  );
+  return (isWhole ? all : sure).map((problem) => problemAt(source, problem.path, problem.message));
+}
+
 function routePath(source: Source, name: string): string[] {
-  const nestings = [["platforms", "webhook", "extra"], ["platforms", "webhook"], ["webhooks"]];
-  const found = nestings.find((nesting) => {
-    let here: unknown = source.value;
-    for (const step of [...nesting, "routes", name]) {
-      here = typeof here === "object" && here !== null ? (here as Record<string, unknown>)[step] : undefined;
-    }
-    return here !== undefined;
-  });
-  return [...(found ?? []), "routes", name];
+  const paths = [nested, direct, ["webhooks"]].map((nesting) => [...nesting, "routes", name]);
+  return paths.find((path) => isThere(source, path)) ?? ["routes", name];
 }
 
 /** Names that must be in a registry. */
@@ -239,7 +295,7 @@ function checkNames(file: FileConfig, source: Source, problems: Problem[]): void
   const check = (path: readonly PropertyKey[], name: string, registry: object, what: string) => {
     const names = Object.keys(registry);
     if (!names.includes(name)) {
-      problems.push(problemAt(source, path, `unknown ${what} "${name}"; ${suggestion(name, names)}`));
+      problems.push(problemAt(source, path, `Unknown ${what} "${name}"; ${suggestion(name, names)}`));
     }
   };
   check(["agent", "backend"], file.agent.backend, agents, "agent backend");
@@ -247,7 +303,11 @@ function checkNames(file: FileConfig, source: Source, problems: Problem[]): void
   for (const [index, tool] of file.agent.tools.entries()) check(["agent", "tools", index], tool, agentTools, "tool");
   if (file.agent.backend === "command" && file.agent.command.length === 0) {
     problems.push(
-      problemAt(source, ["agent", "command"], 'agent.backend "command" needs "agent.command: [program, …]"'),
+      problemAt(
+        source,
+        ["agent", "command"],
+        'The backend "command" needs a program; set "agent.command: [program, argument, …]"',
+      ),
     );
   }
 }

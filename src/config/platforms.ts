@@ -1,3 +1,4 @@
+import { suggestion } from "../core/nearest.ts";
 import type { Environment } from "../core/types.ts";
 import * as registry from "../target/registry.ts";
 import { readSettings } from "../target/settings.ts";
@@ -24,8 +25,13 @@ export function findTarget(name: string): Target | undefined {
 }
 
 /** Whether `platforms.<name>` may stand in a configuration. */
-export function isPlatformName(name: string): boolean {
-  return findTarget(name) !== undefined || specifiedPlatforms.has(name) || /^chat_target_(0[1-9]|1[0-4])$/.test(name);
+function isPlatformName(name: string): boolean {
+  return name === "webhook" || specifiedPlatforms.has(name) || /^chat_target_(0[1-9]|1[0-4])$/.test(name);
+}
+
+/** Sections that may stand there but that this version does nothing with. */
+export function idleSections(sections: Readonly<Record<string, unknown>>): string[] {
+  return Object.keys(sections).filter((name) => name !== "webhook" && isPlatformName(name) && !findTarget(name));
 }
 
 /**
@@ -34,6 +40,45 @@ export function isPlatformName(name: string): boolean {
  */
 export function readPlatforms(sections: Readonly<Record<string, unknown>>, env: Environment): Platforms {
   return new Map(targets.map((target) => [target.name, readPlatform(target, sections, env)]));
+}
+
+/** A mistake in a section, with the path of its key. */
+export interface SectionProblem {
+  readonly path: readonly string[];
+  readonly message: string;
+}
+
+/**
+ * What is wrong in `platforms`, whether a route uses it or not: names and keys that nobody knows, values of the wrong kind.
+ * What is missing is no mistake as long as no route needs it.
+ */
+export function sectionProblems(sections: Readonly<Record<string, unknown>>, env: Environment): SectionProblem[] {
+  return Object.entries(sections).flatMap(([name, section]): SectionProblem[] => {
+    const path = ["platforms", name];
+    const target = findTarget(name);
+    if (!target) return isPlatformName(name) ? [] : [{ path, message: unknownPlatform(name) }];
+    if (section === null || section === undefined) return [];
+    if (!isMapping(section)) return [{ path, message: "Expected a mapping of settings" }];
+    if (name !== target.name && isMapping(sections[target.name])) {
+      return [{ path, message: `The same as "platforms.${target.name}"; keep one of them` }];
+    }
+    if (isOff(section)) return [];
+    const settings = readSettings(target, section, env);
+    const problems = "problems" in settings ? settings.problems : [];
+    const isFlag = section.enabled === undefined || isEnabled(section);
+    return [
+      ...(isFlag ? [] : [{ path: [...path, "enabled"], message: "Expected true or false" }]),
+      ...problems.filter(({ message }) => !message.startsWith("Missing")).map(at(path)),
+    ];
+  });
+}
+
+function at(path: readonly string[]) {
+  return ({ key, message }: { key: string; message: string }) => ({ path: [...path, ...key.split(".")], message });
+}
+
+function unknownPlatform(name: string): string {
+  return `Unknown platform "${name}"; ${suggestion(name, ["webhook", ...targetNames])}`;
 }
 
 function readPlatform(target: Target, sections: Readonly<Record<string, unknown>>, env: Environment): Platform {
@@ -51,6 +96,11 @@ function readPlatform(target: Target, sections: Readonly<Record<string, unknown>
 
 function isMapping(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** Switched off in so many words: what else stands there does not matter. */
+function isOff({ enabled }: Readonly<Record<string, unknown>>): boolean {
+  return enabled === false || (typeof enabled === "string" && /^(false|no|off)$/i.test(enabled));
 }
 
 function isEnabled({ enabled }: Readonly<Record<string, unknown>>): boolean {

@@ -1,6 +1,6 @@
 import * as tools from "../agent/tools/registry.ts";
-import { composePrompt } from "../compose/prompt.ts";
-import { compileTemplate, type Scope } from "../compose/template.ts";
+import { compilePrompt } from "../compose/prompt.ts";
+import type { Scope } from "../compose/template.ts";
 import { INSECURE_NO_AUTH } from "../core/names.ts";
 import { suggestion } from "../core/nearest.ts";
 import { compileFilters, type Filter } from "../select/filter.ts";
@@ -58,7 +58,7 @@ const namePattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
 /** Why a name cannot be a route's, or `undefined` when it can. */
 export function badRouteName(name: string): string | undefined {
   if (namePattern.test(name)) return undefined;
-  return 'a route name begins with a letter or digit and goes on with letters, digits, ".", "_" and "-", 128 at most';
+  return 'A route name begins with a letter or digit and goes on with letters, digits, ".", "_" and "-", 128 at most';
 }
 
 /** Compiles a route, or names everything that is wrong with it. */
@@ -79,7 +79,7 @@ export function buildRoute(
     if (!Object.hasOwn(tools, tool)) {
       problems.push({
         path: ["tools", index],
-        message: `unknown tool "${tool}"; ${suggestion(tool, Object.keys(tools))}`,
+        message: `Unknown tool "${tool}"; ${suggestion(tool, Object.keys(tools))}`,
       });
     }
   }
@@ -95,7 +95,7 @@ export function buildRoute(
       filter,
       script: config.script,
       scriptEnv: config.script_env,
-      compose: composer(config.prompt),
+      compose: compilePrompt(config.prompt),
       skills: config.skills,
       tools: wantedTools,
       isDirect: config.deliver_only,
@@ -104,25 +104,22 @@ export function buildRoute(
   };
 }
 
-function composer(prompt: string | undefined): Route["compose"] {
-  return prompt === undefined ? (scope) => composePrompt(undefined, scope) : compileTemplate(prompt);
-}
-
+/** The route's own secrets, else the global ones, which are checked where they are set. */
 function routeSecrets(config: RouteConfig, context: RouteContext, problems: RouteProblem[]): readonly string[] {
-  const secrets = config.secret ?? context.globalSecrets;
-  const problem = secretProblem(secrets, context.isLoopback);
-  if (problem) problems.push({ path: config.secret ? ["secret"] : [], message: problem });
-  return secrets;
+  const own = config.secret;
+  const problem = own ? secretProblem(own, context.isLoopback) : undefined;
+  if (problem) problems.push({ path: ["secret"], message: problem });
+  if (!own && context.globalSecrets.length === 0) {
+    const how = 'set "secret" on it, "platforms.webhook.extra.secret" or WEBHOOK_SECRET';
+    problems.push({ path: ["secret"], message: `The route has no secret; ${how}` });
+  }
+  return own ?? context.globalSecrets;
 }
 
 /** Why these secrets cannot protect a route, or `undefined`. */
-function secretProblem(secrets: readonly string[], isLoopback: boolean): string | undefined {
-  if (secrets.length === 0) {
-    return 'the route has no secret; set "secret" on it, "platforms.webhook.extra.secret" or WEBHOOK_SECRET';
-  }
-  if (secrets.some((secret) => secret.trim() === "")) {
-    return "a secret is empty; remove it or write a real one";
-  }
+export function secretProblem(secrets: readonly string[], isLoopback: boolean): string | undefined {
+  if (secrets.length === 0) return "The list of secrets is empty; write a secret into it, or remove it";
+  if (secrets.some((secret) => secret.trim() === "")) return "A secret is empty; remove it or write a real one";
   if (!secrets.includes(INSECURE_NO_AUTH)) return undefined;
   if (secrets.length > 1) return `${INSECURE_NO_AUTH} cannot stand beside real secrets; remove it`;
   if (isLoopback) return undefined;
@@ -141,54 +138,82 @@ function routeFilter(config: RouteConfig, context: RouteContext, problems: Route
 
 function routeOutlets(config: RouteConfig, context: RouteContext, problems: RouteProblem[]): Outlet[] {
   const isOne = config.deliver.length === 1;
-  return config.deliver.flatMap((delivery, index) => {
+  const outlets = config.deliver.flatMap((delivery, index): Outlet[] => {
     const { to, ...own } = typeof delivery === "string" ? { to: delivery } : delivery;
     const path = ["deliver", ...(isOne ? [] : [index])];
     const target = findTarget(to);
     if (!target) {
-      problems.push({ path, message: `unknown target "${to}"; ${suggestion(to, targetNames)}` });
+      problems.push({ path, message: `Unknown target "${to}"; ${suggestion(to, targetNames)}` });
       return [];
     }
     // Keys that several targets share may be unknown to one of them.
-    const all = { ...(isOne ? config.deliver_extra : knownKeys(config.deliver_extra, target)), ...own };
-    const extra = asTexts(all, (message) => problems.push({ path, message }));
-    problems.push(...outletProblems(config, target, extra, context).map((message) => ({ path, message })));
+    const shared = isOne ? config.deliver_extra : knownKeys(config.deliver_extra, target);
+    const place = (key: string) => (Object.hasOwn(own, key) ? [...path, key] : ["deliver_extra", key]);
+    const extra = asTexts({ ...shared, ...own }, place, problems);
+    const seen = new Set(problems.map((problem) => problem.path.join(".")));
+    const found = outletProblems(config, target, extra, context, path, place);
+    problems.push(...found.filter((problem) => !seen.has(problem.path.join("."))));
     return [{ target, extra }];
   });
+  if (!isOne && outlets.length === config.deliver.length) problems.push(...sharedByNone(config, outlets));
+  return outlets;
 }
+
+type Place = (key: string) => (string | number)[];
 
 function outletProblems(
   config: RouteConfig,
   target: Target,
   extra: Readonly<Record<string, string>>,
   { platforms }: RouteContext,
-): string[] {
+  path: RouteProblem["path"],
+  place: Place,
+): RouteProblem[] {
   if (config.deliver_only && target.name === "log") {
-    return ['deliver_only needs a real target in "deliver", not "log"; name one, or remove deliver_only'];
+    const message = 'deliver_only needs a real target in "deliver", not "log"; name one, or remove deliver_only';
+    return [{ path, message }];
   }
   const platform = platforms.get(target.name);
   if (!platform || "unusable" in platform) {
-    return [`the target "${target.name}" cannot be used: ${platform?.unusable ?? "it is not set up"}`];
+    const why = platform?.unusable ?? "it is not set up";
+    return [{ path, message: `The target "${target.name}" cannot be used: ${why}` }];
   }
-  return checkAddress(target, extra, platform.values).map(({ key, message }) => `deliver_extra.${key}: ${message}`);
+  return checkAddress(target, extra, platform.values).map(({ key, message }) => ({ path: place(key), message }));
 }
 
 /** Addresses are texts; YAML may have read an id as a number. */
 function asTexts(
   extra: Readonly<Record<string, unknown>>,
-  complain: (message: string) => void,
+  place: Place,
+  problems: RouteProblem[],
 ): Record<string, string> {
   const texts = Object.entries(extra).flatMap(([key, value]): [string, string][] => {
     if (typeof value === "string") return [[key, value]];
     if (typeof value === "number" || typeof value === "bigint" || typeof value === "boolean")
       return [[key, String(value)]];
-    complain(`deliver_extra.${key}: expected text or a number`);
+    problems.push({ path: place(key), message: "Expected text or a number" });
     return [];
   });
   return Object.fromEntries(texts);
 }
 
 function knownKeys(extra: Readonly<Record<string, unknown>>, target: Target): Record<string, unknown> {
-  const known = Object.entries(target.address).flatMap(([key, field]) => [key, ...(field.alternatives ?? [])]);
+  const known = addressKeys(target);
   return Object.fromEntries(Object.entries(extra).filter(([key]) => known.includes(key)));
+}
+
+/** Keys of `deliver_extra` that a target understands. */
+export function addressKeys(target: Target): string[] {
+  return Object.entries(target.address).flatMap(([key, field]) => [key, ...(field.alternatives ?? [])]);
+}
+
+/** Keys of `deliver_extra` that none of several targets knows. */
+function sharedByNone(config: RouteConfig, outlets: readonly Outlet[]): RouteProblem[] {
+  const known = [...new Set(outlets.flatMap(({ target }) => addressKeys(target)))];
+  return Object.keys(config.deliver_extra)
+    .filter((key) => !known.includes(key))
+    .map((key) => ({
+      path: ["deliver_extra", key],
+      message: `Not a key of any target in "deliver"; ${suggestion(key, known)}`,
+    }));
 }

@@ -2,53 +2,54 @@ import { z } from "zod";
 
 /**
  * The configuration file as one schema: it validates, gives the types and can print itself as JSON Schema. What needs to
- * know the adapters (targets, senders, agents) is checked in `check.ts`.
+ * know the adapters (targets, senders, agents) is checked in `load.ts` and `route.ts`.
  */
 
 const words = { true: true, yes: true, on: true, false: false, no: false, off: false } as const;
 
 /** YAML 1.2 reads `yes` and `on` as text; people write them for true all the same. */
+const flagError = { error: "Expected true or false" };
 const flag = z
-  .union([z.boolean(), z.enum(Object.keys(words) as (keyof typeof words)[])], { error: "expected true or false" })
-  .transform((value) => (typeof value === "boolean" ? value : words[value]));
+  .union([z.boolean(), z.string().regex(/^(true|yes|on|false|no|off)$/i, flagError)], flagError)
+  .transform((value) => (typeof value === "boolean" ? value : words[value.toLowerCase() as keyof typeof words]));
 
 /** A whole number, also in quotes. */
 function whole(min: number, max: number) {
+  const params = { error: `Expected a whole number from ${min} to ${max}` };
   return z.preprocess(
     (value) => (typeof value === "string" && /^\d+$/.test(value) ? Number(value) : value),
-    z
-      .int({ error: `expected a whole number from ${min} to ${max}` })
-      .min(min)
-      .max(max),
+    z.int(params).min(min, params).max(max, params),
   );
 }
 
 const unitMs = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 } as const;
 
+/** Node's timers end at once when they are set for longer than 2^31 ms, which is 596 hours. */
+const longestMs = 500 * unitMs.h;
+
 /** A time span: a number of seconds, or text such as `500ms`, `30s`, `10m`, `2h`. Becomes milliseconds. */
+const durationError = { error: 'Expected seconds as a number, or text such as "30s" or "10m"' };
 const duration = z
-  .union([z.number().positive(), z.string().regex(/^\d+(\.\d+)?(ms|s|m|h)?$/)], {
-    error: 'expected seconds as a number, or text such as "30s" or "10m"',
-  })
+  .union([z.number(), z.string().regex(/^\d+(\.\d+)?(ms|s|m|h)?$/, durationError)], durationError)
   .transform((value) => {
     if (typeof value === "number") return value * 1000;
     const [, amount, unit = "s"] = /^([\d.]+)(\w*)$/.exec(value) ?? [];
     return Number(amount) * unitMs[(unit || "s") as keyof typeof unitMs];
-  });
+  })
+  .refine((ms) => ms >= 1 && ms <= longestMs, { error: "Expected a time from 1ms to 500h" });
 
 /** One text or a list of them. */
 const texts = z
-  .union([z.string(), z.array(z.string())], { error: "expected text or a list of texts" })
+  .union([z.string(), z.array(z.string())], { error: "Expected text or a list of texts" })
   .transform((value) => (typeof value === "string" ? [value] : value));
 
-const extra = z.record(z.string(), z.unknown(), { error: "expected a mapping of keys to values" });
+const extra = z.record(z.string(), z.unknown(), { error: "Expected a mapping of keys to values" });
 
 const delivery = z.union([z.string(), z.looseObject({ to: z.string() })]);
 
+const deliveriesError = { error: "Expected a target's name, or a list of names or {to: name, …}" };
 const deliveries = z
-  .union([delivery, z.array(delivery).min(1)], {
-    error: "expected a target's name, or a list of names or {to: name, …}",
-  })
+  .union([delivery, z.array(delivery).min(1, deliveriesError)], deliveriesError)
   .transform((value) => (Array.isArray(value) ? value : [value]));
 
 /** A route, static or subscribed (specification section 2.3). `filters` are compiled, and so checked, in `route.ts`. */
@@ -75,18 +76,21 @@ export const subscriptionSchema = routeSchema.omit({ tools: true }).extend({
   updated_at: z.string().optional(),
 });
 
+/** The global secret; an empty text is its default and means that there is none (specification section 2.1). */
+const globalSecret = z.preprocess((value) => (value === "" ? undefined : value), texts.optional());
+
 /** Keys of `platforms.webhook`; each may stand under `extra` or directly. */
 const webhookKeys = {
   host: z.string().optional(),
   port: whole(0, 65_535).optional(),
-  secret: texts.optional(),
+  secret: globalSecret,
   rate_limit: whole(1, 1_000_000).optional(),
   max_body_bytes: whole(1, 1_073_741_824).optional(),
   script_timeout_seconds: duration.optional(),
   public_url: z
-    .url({ protocol: /^https?$/, error: 'expected an address such as "https://hooks.example.com"' })
+    .url({ protocol: /^https?$/, error: 'Expected an address such as "https://hooks.example.com"' })
     .optional(),
-  routes: z.record(z.string(), routeSchema, { error: "expected a mapping of route names to routes" }).optional(),
+  routes: z.record(z.string(), routeSchema, { error: "Expected a mapping of route names to routes" }).optional(),
 };
 
 const webhookSchema = z.strictObject({
@@ -109,7 +113,7 @@ const modelSchema = z.strictObject({
   provider: z.enum(["openai", "anthropic", "google", "openai-compatible", "ollama"]).optional(),
   name: z.string().optional(),
   base_url: z
-    .url({ protocol: /^https?$/, error: 'expected an address such as "https://models.example.com/v1"' })
+    .url({ protocol: /^https?$/, error: 'Expected an address such as "https://models.example.com/v1"' })
     .optional(),
 });
 

@@ -1,5 +1,7 @@
 import { dirname } from "node:path";
 import { UserError } from "../core/errors.ts";
+import { isList, isObject, isRawNumber, parseJson } from "../core/json.ts";
+import type { Json, JsonObject } from "../core/types.ts";
 import { makePrivateFolder, readTextIfThere, writeAtomic } from "../lib/file.ts";
 import { takeLock } from "../lib/lock.ts";
 import type { Home } from "./home.ts";
@@ -7,8 +9,8 @@ import { readYaml, schemaProblems } from "./problems.ts";
 import { buildRoute, type Route, type RouteContext } from "./route.ts";
 import { type RouteConfig, subscriptionSchema } from "./schema.ts";
 
-/** Entries of `webhook_subscriptions.json` as they stand there: name to route with its secret. */
-export type Entries = Readonly<Record<string, unknown>>;
+/** Entries of `webhook_subscriptions.json` as they stand there, digits and all: name to route with its secret. */
+export type Entries = JsonObject;
 
 /** What a subscriptions file gives: the routes that can be used, and why the others cannot. */
 export interface Subscribed {
@@ -31,25 +33,49 @@ export function buildSubscriptions(text: string, home: Home, context: RouteConte
   return { routes, errors };
 }
 
-function buildSubscription(name: string, entry: unknown, home: Home, context: RouteContext) {
+function buildSubscription(name: string, json: Json, home: Home, context: RouteContext) {
+  const entry = plainNumbers(json);
   const parsed = subscriptionSchema.safeParse(entry, { reportInput: true });
   if (!parsed.success) {
     const source = { ...readYaml(home.subscriptions, ""), value: entry };
     const problems = schemaProblems(source, parsed.error, subscriptionSchema);
-    return { why: problems.map(({ key, message }) => `${key}: ${message}`).join("; ") };
+    return { why: problems.map(({ key, message }) => (key === "(file)" ? message : `${key}: ${message}`)).join("; ") };
   }
   const built = buildRoute(name, parsed.data as RouteConfig, "subscription", context);
   if ("route" in built) return built;
-  return { why: built.problems.map(({ path, message }) => [...path, message].join(": ")).join("; ") };
+  return {
+    why: built.problems
+      .map(({ path, message }) => (path.length === 0 ? message : `${path.join(".")}: ${message}`))
+      .join("; "),
+  };
+}
+
+/** Numbers as the schema reads them from YAML too: large whole ones as `bigint`. */
+function plainNumbers(value: Json): unknown {
+  if (isRawNumber(value)) {
+    const { rawJSON } = value;
+    return /^-?\d+$/.test(rawJSON) ? BigInt(rawJSON) : Number(rawJSON);
+  }
+  if (isList(value)) return value.map(plainNumbers);
+  if (!isObject(value)) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, plainNumbers(item)]));
 }
 
 function parseEntries(text: string): Entries {
   if (text.trim() === "") return {};
-  const value: unknown = JSON.parse(text);
-  if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    throw new SyntaxError("it is not a JSON object of names and subscriptions");
+  const value = parseSafely(text);
+  if (!isObject(value)) throw new SyntaxError("it is not a JSON object of names and subscriptions");
+  return value;
+}
+
+/** The parser's own message would quote what stands around the mistake, and that may be a secret. */
+function parseSafely(text: string): Json {
+  try {
+    return parseJson(text);
+  } catch (error) {
+    const place = /\(line \d+ column \d+\)/.exec((error as Error).message)?.[0];
+    throw new SyntaxError(`it is not JSON${place ? `, ${place.slice(1, -1)}` : ""}`);
   }
-  return value as Entries;
 }
 
 /** The entries on disk; none when there is no file. */

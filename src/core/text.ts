@@ -36,10 +36,12 @@ export function splitText(text: string, limit: SplitLimit): string[] {
   while (measure(rest, limit.unit) > limit.max) {
     if (parts.length === limit.parts - 1) return [...parts, withNotice(rest, limit)];
     const head = fittingHead(rest, limit);
-    parts.push(head.trimEnd());
-    rest = rest.slice(head.length).replace(/^\s*\n/, "");
+    const isBlank = head.trim() === "";
+    if (!isBlank) parts.push(head.trimEnd());
+    rest = isBlank ? rest.trimStart() : rest.slice(head.length).replace(/^\s*\n/, "");
   }
-  return [...parts, rest];
+  // A service refuses a part without a word, and the whole message would count as refused.
+  return rest.trim() === "" && parts.length > 0 ? parts : [...parts, rest];
 }
 
 function withNotice(rest: string, limit: SplitLimit): string {

@@ -19,6 +19,8 @@ export interface DeliveriesOptions {
   readonly signal: AbortSignal;
 }
 
+const emptyText = "(empty answer)";
+
 /** Sends messages and records each try: for the worker, and for requests whose sender waits for the result. */
 export class Deliveries {
   readonly #options: DeliveriesOptions;
@@ -44,11 +46,13 @@ export class Deliveries {
     const sending = Promise.all(messages.map((message) => this.#sendHeld(message))).then((results) =>
       results.every((isSent) => isSent),
     );
-    this.#underWay.set(keyOf(event), sending);
+    const key = keyOf(event);
+    this.#underWay.set(key, sending);
     try {
       return await sending;
     } finally {
-      this.#underWay.delete(keyOf(event));
+      // A failure frees the delivery id before it comes here: the entry may be the next try's already.
+      if (this.#underWay.get(key) === sending) this.#underWay.delete(key);
     }
   }
 
@@ -100,7 +104,9 @@ export class Deliveries {
       throw new DeliveryError(`The target "${target.name}" cannot be used: ${platform.unusable}`, { sent: "no" });
     }
     const address = readAddress(target, message.extra, platform.values);
-    const texts = splitText(redact(message.text, secrets()), target.limit);
+    // Services refuse blank text; an empty answer is delivered all the same (specification section 7).
+    const text = message.text.trim() === "" ? emptyText : redact(message.text, secrets());
+    const texts = splitText(text, target.limit);
     const { route, eventType } = message;
     let reference: string | undefined;
     for (let index = message.partsSent; index < texts.length; index += 1) {

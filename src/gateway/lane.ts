@@ -24,9 +24,11 @@ export class Lane<Item extends Held> {
   readonly #options: LaneOptions<Item>;
   readonly #active = new Map<Item, { readonly controller: AbortController; readonly end: Promise<void> }>();
   #timer: NodeJS.Timeout | undefined;
+  #looking: Promise<void> | undefined;
   #isLooking = false;
   #lookAgain = false;
   #isOpen = false;
+  #isAborted = false;
 
   constructor(options: LaneOptions<Item>) {
     this.#options = options;
@@ -56,16 +58,18 @@ export class Lane<Item extends Held> {
     }
     this.#isLooking = true;
     clearTimeout(this.#timer);
-    void this.#look();
+    this.#looking = this.#look();
   }
 
-  /** Fulfils when nothing is at work. */
+  /** For a lane that is shut: fulfils when nothing is at work, nor about to be, because it was being taken just then. */
   async idle(): Promise<void> {
+    await this.#looking;
     while (this.#active.size > 0) await Promise.all([...this.#active.values()].map(({ end }) => end));
   }
 
-  /** Aborts the items of these ids, or all. */
+  /** Aborts the items of these ids; or all, and every one that is still being taken. */
   abort(ids?: readonly string[]): void {
+    this.#isAborted ||= ids === undefined;
     for (const [item, { controller }] of this.#active) {
       if (!ids || ids.includes(item.id)) controller.abort();
     }
@@ -103,6 +107,7 @@ export class Lane<Item extends Held> {
   #begin(item: Item): void {
     const { work, log, name } = this.#options;
     const controller = new AbortController();
+    if (this.#isAborted) controller.abort();
     const end = work(item, controller.signal)
       .catch((err: unknown) => log.error({ err, lane: name, id: item.id }, "The worker failed"))
       .finally(() => {

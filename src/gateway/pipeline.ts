@@ -158,10 +158,12 @@ async function deliverNow(
   gateway: Gateway,
 ): Promise<Handled> {
   const { deliveries, ledger } = gateway;
+  const earlier = deliveries.underWay(event);
   const messages = await durably(gateway, event, ledger.acceptDirect(event, text, drafts));
   if (!messages) {
-    const isUnderWay = deliveries.underWay(event);
-    // A copy that comes while the first is still being sent shares its fate: "duplicate" now could turn out untrue.
+    // A copy that comes while the first is still being sent shares its fate: "duplicate" now could turn out untrue. The
+    // first may have failed since the ledger looked, so the one from before counts too.
+    const isUnderWay = deliveries.underWay(event) ?? earlier;
     if (isUnderWay && !(await isUnderWay)) return failed(event);
     return duplicate(event, gateway);
   }

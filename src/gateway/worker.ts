@@ -29,7 +29,7 @@ export interface WorkerOptions {
 const mostSends = 32;
 /** How long an answer to "can agents run?" holds. */
 const readinessMs = 5_000;
-/** After being told to stop, a run has this long to end and be given back. */
+/** After being told to stop, a run has this long to end and be given back, and then a try to send to be recorded. */
 const lastCallMs = 5_000;
 
 /** Does what was promised: runs agents on jobs, and sends messages. Everything it knows is in the ledger. */
@@ -91,9 +91,17 @@ export class Worker {
     this.#runs.abort();
     await Promise.race([this.#runs.idle(), wait(lastCallMs, undefined, { ref: false })]);
     this.#sends.shut();
-    await Promise.race([this.#sends.idle(), deadline]);
+    // A try that is cut off here is made again at the next start, and the target may have it twice.
+    const lastCall = Promise.all([deadline, wait(lastCallMs, undefined, { ref: false })]);
+    await Promise.race([this.#sends.idle(), lastCall]);
     giveUp.abort();
     clearInterval(this.#heart);
+  }
+
+  /** After `signal` was aborted: waits a moment for what was cut off to be recorded as such. */
+  async settle(): Promise<void> {
+    const idle = Promise.all([this.#runs.idle(), this.#sends.idle()]);
+    await Promise.race([idle, wait(lastCallMs, undefined, { ref: false })]);
   }
 
   async #takeJobs(limit: number): Promise<readonly Job[]> {

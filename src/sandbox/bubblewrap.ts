@@ -4,6 +4,7 @@ import { join } from "node:path";
 import type { Duplex } from "node:stream";
 import { killGroup, plainEnvironment } from "../lib/spawn.ts";
 import { countThreads, defaultLimits, type Limits, prlimitOptions } from "./limits.ts";
+import { probe } from "./probe.ts";
 import { accounts, commandLine, descriptor, findPrograms } from "./profile.ts";
 import type { Sandbox, Workspace, WorkspaceOptions } from "./sandbox.ts";
 import { isKnownArchitecture, seccompFilter } from "./seccomp.ts";
@@ -30,11 +31,11 @@ export function createBubblewrap(options: BubblewrapOptions = {}): Sandbox {
 export const sandbox: Sandbox = createBubblewrap();
 
 async function openSandbox(options: BubblewrapOptions, workspace: WorkspaceOptions): Promise<Workspace> {
+  const filter = compileFilter();
   const path = options.path ?? plainEnvironment(process.env).PATH ?? "";
   const limits = { ...defaultLimits, ...options.limits };
   const uid = process.getuid?.();
   const programs = findPrograms(path, uid === 0);
-  const filter = compileFilter();
   const slot = uid === 0 ? await claimSlot() : undefined;
   const release = () => slot?.release();
   try {
@@ -111,17 +112,8 @@ function preferOutOfMemory(pid: number): void {
 }
 
 async function whyBlocked(open: Sandbox["open"]): Promise<string | undefined> {
-  try {
-    const workspace = await open({ env: {}, signal: new AbortController().signal });
-    try {
-      const { exitCode, output } = await workspace.exec("true", { timeoutMs: 5000, maxOutputBytes: 1000 });
-      return exitCode === 0 ? undefined : `the sandbox cannot run "true": ${output.trim() || `status ${exitCode}`}`;
-    } finally {
-      await workspace.close();
-    }
-  } catch (error) {
-    return explain((error as Error).message);
-  }
+  const problem = await probe(open);
+  return problem === undefined ? undefined : explain(problem);
 }
 
 /** Settings that keep user namespaces, on which everything here rests, from unprivileged users. */

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import type { Environment } from "../core/types.ts";
 import { plainEnvironment } from "../lib/spawn.ts";
+import { probe } from "./probe.ts";
 import type { Sandbox, Workspace, WorkspaceOptions } from "./sandbox.ts";
 import { openShell } from "./shell.ts";
 import { supervisor } from "./supervisor.ts";
@@ -16,7 +17,7 @@ export interface LocalOptions {
 
 /**
  * Runs commands on the host as the gateway's own user, in a temporary folder. No isolation: a command reads and changes
- * whatever the gateway could. Needs bash 5.0 or newer. What a command starts in a session of its own (`setsid`) outlives
+ * whatever the gateway could. Needs bash 4.1 or newer. What a command starts in a session of its own (`setsid`) outlives
  * the workspace.
  */
 export function createLocal(options: LocalOptions = {}): Sandbox {
@@ -44,13 +45,8 @@ async function openFolder(env: Environment, options: WorkspaceOptions): Promise<
 }
 
 async function whyBlocked(open: Sandbox["open"]): Promise<string | undefined> {
-  try {
-    const workspace = await open({ env: {}, signal: new AbortController().signal });
-    await workspace.close();
-    return undefined;
-  } catch (error) {
-    return `cannot run commands on this machine (${(error as Error).message}); install bash 5 or newer`;
-  }
+  const problem = await probe(open);
+  return problem === undefined ? undefined : `cannot run commands here (${problem}); install bash 4.1 or newer`;
 }
 
 /**

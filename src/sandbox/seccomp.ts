@@ -6,7 +6,8 @@ const x32Bit = 0x4000_0000;
 
 /**
  * `AUDIT_ARCH_*` of linux/audit.h, the numbers of the calls that need a look at their arguments, and whether the x32 ABI
- * exists. Columns of `refused`: `x64` from asm/unistd_64.h, `arm64` from asm-generic/unistd.h (Linux 6.1).
+ * exists. Columns of `refused`: `x64` from asm/unistd_64.h, `arm64` from asm-generic/unistd.h (Linux 6.1;
+ * `open_tree_attr` is of 6.15).
  */
 const machines = {
   x64: { audit: 0xc000_003e, clone: 56, ioctl: 16, x32: true },

@@ -15,7 +15,7 @@ export function request(verb: "set" | "run", body: string, mark: string): Buffer
 }
 
 /**
- * Runs in bash (5.0 or newer: `wait -f`) inside the workspace and runs its commands one after the other. Answers with the
+ * Runs in bash (4.1 or newer, for `{fd}`) inside the workspace and runs its commands one after the other. Answers with the
  * output, the mark of the request and three digits of exit status. When its standard input ends, it ends all that its
  * commands left and then itself.
  *
@@ -24,7 +24,8 @@ export function request(verb: "set" | "run", body: string, mark: string): Buffer
  * - The gateway's end is a socket, and `echo >/dev/stderr` cannot open a socket again; `cat` makes it a pipe.
  * - All of a command's output comes before its mark, because both go through that one pipe. What a process left behind
  *   writes later ends up in the next command's output, as on any terminal.
- * - `set -m` gives each command a process group of its own and leaves SIGINT as it was.
+ * - `set -m` gives each command a process group of its own and leaves SIGINT as it was. While it waits it is off, so that
+ *   a command that is stopped does not count as ended (`wait -f`, made for that, can spin for ever in bash 5.2).
  * - The command line goes through standard input: argv is public on the host and ends at 128 KiB. `set`, `exec` and `shift`
  *   hide how it came in.
  * - `LC_ALL=C` (not exported) makes `read -N` count bytes.
@@ -35,10 +36,10 @@ exec 2>/dev/null
 for fd in /dev/fd/*; do fd=\${fd##*/}; ((fd > 2)) && exec {fd}>&-; done
 exec > >(exec cat)
 relay=$!
-set -m
 LC_ALL=C environment=() groups=()
 
 run() {
+  set -m
   (
     ((\${#environment[@]})) && export "\${environment[@]}"
     exec bash --norc --noprofile -c 'set -- "$(</dev/stdin)"; exec </dev/null; eval "shift;$1"'
@@ -47,10 +48,11 @@ run() {
   groups+=("$command")
   { read -r; kill -KILL -- "-$command" "$command"; } &
   stopper=$!
-  wait -f "$command"
+  set +m
+  wait "$command"
   status=$?
   kill -KILL "$stopper"
-  wait -f "$stopper"
+  wait "$stopper"
   printf '%s %03d\\n' "$mark" "$status"
 }
 

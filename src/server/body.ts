@@ -18,6 +18,8 @@ export function hasBody({ headers }: IncomingMessage): boolean {
 /** Reads a whole body; refuses it as soon as it is longer than `maxBytes`, whatever its head said. */
 export function readBody(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
+  // Nothing more is heard from a request whose sender went away while nobody listened to it.
+  if (request.destroyed) reject(new ClientGone("The sender hung up"));
   const chunks: Buffer[] = [];
   let size = 0;
   request.on("data", (chunk: Buffer) => {

@@ -1,19 +1,12 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from "node:http";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { Rejection, UserError } from "../core/errors.ts";
 import type { HeaderMap } from "../core/types.ts";
 import type { Gateway } from "../gateway/gateway.ts";
 import { type Handled, handle } from "../gateway/pipeline.ts";
 import { ClientGone, drain, hasBody, readBody } from "./body.ts";
-import {
-  expectationFailed,
-  healthReply,
-  internalError,
-  rejectionReply,
-  troubleReply,
-  type WireReply,
-  wireReply,
-} from "./replies.ts";
+import { expectationFailed, healthReply, internalError, rejectionReply, type WireReply, wireReply } from "./replies.ts";
+import { Traffic } from "./traffic.ts";
 
 /** A server that listens. */
 export interface Listening {
@@ -23,34 +16,49 @@ export interface Listening {
   close(timeoutMs: number): Promise<void>;
 }
 
+/** Limits of a connection, by the names that Node gives them. */
+export interface Limits {
+  /** Milliseconds for the head of a request. */
+  readonly headersTimeout: number;
+  /** Milliseconds for a whole request. */
+  readonly requestTimeout: number;
+  /** How often slow connections are looked for. */
+  readonly connectionsCheckingInterval: number;
+  readonly keepAliveTimeout: number;
+  /** Bytes. */
+  readonly maxHeaderSize: number;
+}
+
 /** Node's own limits are made for patient browsers; senders that are slower than this are cut off. */
-const limits = {
+const defaultLimits: Limits = {
   headersTimeout: 10_000,
   requestTimeout: 15_000,
   connectionsCheckingInterval: 2_000,
   keepAliveTimeout: 60_000,
   maxHeaderSize: 16_384,
-} as const;
+};
 
 /**
  * Listens for webhooks.
  * @throws UserError when the address cannot be listened on.
  */
-export async function listen(gateway: Gateway): Promise<Listening> {
+export async function listen(gateway: Gateway, limits: Limits = defaultLimits): Promise<Listening> {
   const { host, port } = gateway.config.webhook;
   const answer = (request: IncomingMessage, response: ServerResponse) => {
+    traffic.begin(response);
     respond(request, response, gateway).catch((err: unknown) => {
       gateway.log.error({ err }, "A request failed in a way it should not");
       response.destroy();
     });
   };
-  const server = createServer(limits, answer);
+  const server = createServer({ ...limits }, answer);
+  const traffic = new Traffic(server);
   // The sender waits for our word before it sends the body: a refusal then costs it nothing.
   server.on("checkContinue", answer);
   server.on("checkExpectation", (_request, response: ServerResponse) => send(response, expectationFailed, {}));
-  server.on("clientError", refuseUnreadable);
+  server.on("clientError", (error, socket) => traffic.refuse(error, socket as Socket));
   await bind(server, host, port);
-  return { host, port: (server.address() as AddressInfo).port, close: (timeoutMs) => close(server, timeoutMs) };
+  return { host, port: (server.address() as AddressInfo).port, close: (timeoutMs) => traffic.close(timeoutMs) };
 }
 
 function bind(server: Server, host: string, port: number): Promise<void> {
@@ -70,22 +78,10 @@ function whyNotBound(error: NodeJS.ErrnoException, host: string, port: number): 
   return `Listening on ${host} port ${port} failed (${error.code ?? error.message}); check "host" and "port"`;
 }
 
-function close(server: Server, timeoutMs: number): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>();
-  const cutOff = setTimeout(() => server.closeAllConnections(), timeoutMs);
-  server.close(() => {
-    clearTimeout(cutOff);
-    resolve();
-  });
-  server.closeIdleConnections();
-  return promise;
-}
-
 /** Answers one request and writes its line in the log. */
 async function respond(request: IncomingMessage, response: ServerResponse, gateway: Gateway): Promise<void> {
   const startedAt = performance.now();
-  // A query string may hold a token that somebody put there by mistake: it is neither used nor logged.
-  const path = (request.url ?? "").split("?", 1)[0] ?? "";
+  const path = pathOf(request);
   const line = { method: request.method, path: path.slice(0, 200), ip: request.socket.remoteAddress };
   const elapsed = () => Math.round((performance.now() - startedAt) * 10) / 10;
   try {
@@ -128,6 +124,12 @@ async function direct(
     return readBody(request, maxBytes);
   };
   return handle({ route, headers, body }, gateway);
+}
+
+/** The path alone, also of an address in absolute form (RFC 9112 section 3.2.2), which proxies may send. */
+function pathOf({ url = "" }: IncomingMessage): string {
+  // A query string may hold a token that somebody put there by mistake: it is neither used nor logged.
+  return url.replace(/^https?:\/\/[^/?]*/i, "").split("?", 1)[0] ?? "";
 }
 
 function routeName(path: string): string | undefined {
@@ -201,26 +203,14 @@ function logHandled({ reply, event }: Handled, line: object, { log }: Gateway): 
 }
 
 function logRefusal(error: unknown, line: object, { log }: Gateway): void {
-  if (!(error instanceof Rejection))
-    return log.error({ ...line, err: error }, "A request failed in a way it should not");
+  if (!(error instanceof Rejection)) {
+    log.error({ ...line, err: error }, "A request failed in a way it should not");
+    return;
+  }
   const wide = { ...line, reason: error.message };
   if (error.code === "invalid_signature") log.warn(wide, "Invalid signature");
   else if (error.code === "unavailable") log.error(wide, "Temporarily unavailable");
   // Beyond the limit, failed verifications are no longer worth a line each.
   else if (error.code === "rate_limited" && error.cause) log.debug(wide, "Request refused");
   else log.info({ ...wide, code: error.code }, "Request refused");
-}
-
-/** Answers what Node could not read as a request, if anybody still listens. */
-function refuseUnreadable(error: NodeJS.ErrnoException, socket: Socket): void {
-  if (!socket.writable || error.code === "ECONNRESET") {
-    socket.destroy();
-    return;
-  }
-  const { status, body } = troubleReply(error.code);
-  const text = JSON.stringify(body);
-  socket.end(
-    `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nconnection: close\r\ncontent-type: application/json\r\n` +
-      `content-length: ${Buffer.byteLength(text)}\r\n\r\n${text}`,
-  );
 }

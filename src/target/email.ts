@@ -16,6 +16,34 @@ const mailbox = `[A-Za-z0-9_][A-Za-z0-9._%+'=~-]{0,63}@${label}(?:\\.${label}){0
 const mailboxes = new RegExp(`${mailbox}(?:\\s*,\\s*${mailbox}){0,49}`);
 const longestSubject = 250;
 
+const settings: Target["settings"] = {
+  smtp_host: { kind: "string", help: "SMTP server", env: ["EMAIL_SMTP_HOST"], required: true },
+  smtp_port: {
+    kind: "integer",
+    help: "Its port: 465 speaks TLS from the start, any other by STARTTLS",
+    env: ["EMAIL_SMTP_PORT"],
+    default: 587,
+  },
+  address: { kind: "string", help: "The sender's address", env: ["EMAIL_ADDRESS"], required: true },
+  password: { kind: "secret", help: "Password of the login; without it there is none", env: ["EMAIL_PASSWORD"] },
+  username: { kind: "string", help: "Name of the login if it is not the address", env: ["EMAIL_USERNAME"] },
+  home_channel: {
+    kind: "string",
+    help: "Address that messages go to when a route names none",
+    env: ["EMAIL_HOME_ADDRESS"],
+  },
+};
+
+const address: Target["address"] = {
+  chat_id: {
+    help: 'an e-mail address such as "a@example.com", or several with commas',
+    pattern: mailboxes,
+    alternatives: ["to"],
+    homeChannel: true,
+  },
+  subject: { help: "the subject; the route and the event when not set", pattern: /[\s\S]*/ },
+};
+
 /**
  * E-mail through an SMTP server, as plain text. The Message-ID is made from the part's key, so that a mailbox that drops
  * doubles keeps one copy when a lost answer made the gateway send again.
@@ -28,32 +56,8 @@ export function createEmail(options: EmailOptions = {}): Target {
   return {
     name: "email",
     isPlatform: true,
-    settings: {
-      smtp_host: { kind: "string", help: "SMTP server", env: ["EMAIL_SMTP_HOST"], required: true },
-      smtp_port: {
-        kind: "integer",
-        help: "Its port: 465 speaks TLS from the start, any other by STARTTLS",
-        env: ["EMAIL_SMTP_PORT"],
-        default: 587,
-      },
-      address: { kind: "string", help: "The sender's address", env: ["EMAIL_ADDRESS"], required: true },
-      password: { kind: "secret", help: "Password of the login; without it there is none", env: ["EMAIL_PASSWORD"] },
-      username: { kind: "string", help: "Name of the login if it is not the address", env: ["EMAIL_USERNAME"] },
-      home_channel: {
-        kind: "string",
-        help: "Address that messages go to when a route names none",
-        env: ["EMAIL_HOME_ADDRESS"],
-      },
-    },
-    address: {
-      chat_id: {
-        help: 'an e-mail address such as "a@example.com", or several with commas',
-        pattern: mailboxes,
-        alternatives: ["to"],
-        homeChannel: true,
-      },
-      subject: { help: "the subject; the route and the event when not set", pattern: /[\s\S]*/ },
-    },
+    settings,
+    address,
     limit: { unit: "utf16", max: 1_000_000, parts: 1 },
     send: (part, settings, tools) => send(part, settings, tools, timeoutMs),
   };

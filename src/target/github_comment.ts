@@ -19,6 +19,34 @@ export interface GithubCommentOptions {
 const maxOutputBytes = 1_048_576;
 const limit = { unit: "codepoints", max: 65_536, parts: 1 } as const;
 
+const settings: Target["settings"] = {
+  hostname: { kind: "string", help: "Host of a GitHub Enterprise Server, without https://", env: ["GH_HOST"] },
+  token: {
+    kind: "secret",
+    help: "Token for github.com; without it gh uses its own login",
+    env: ["GH_TOKEN", "GITHUB_TOKEN"],
+  },
+  enterprise_token: {
+    kind: "secret",
+    help: "Token for a GitHub Enterprise Server",
+    env: ["GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN"],
+  },
+};
+
+const address: Target["address"] = {
+  repo: {
+    help: 'a repository such as "owner/name"',
+    pattern: /(?!\.{1,2}\/)[A-Za-z0-9_.-]{1,100}\/(?!\.{1,2}$)[A-Za-z0-9_.-]{1,100}/,
+    required: true,
+  },
+  pr_number: {
+    help: "the number of a pull request or an issue",
+    pattern: /[1-9]\d{0,9}/,
+    required: true,
+    alternatives: ["issue_number", "number"],
+  },
+};
+
 /**
  * A comment on a GitHub issue or pull request, written by the `gh` program and so with its login (REST: "Create an issue
  * comment", which works for both). The text goes through standard input, never through an argument. GitHub has no
@@ -31,32 +59,8 @@ export function createGithubComment(options: GithubCommentOptions = {}): Target 
     name: "github_comment",
     neutralName: "host_a_comment",
     isPlatform: false,
-    settings: {
-      hostname: { kind: "string", help: "Host of a GitHub Enterprise Server, without https://", env: ["GH_HOST"] },
-      token: {
-        kind: "secret",
-        help: "Token for github.com; without it gh uses its own login",
-        env: ["GH_TOKEN", "GITHUB_TOKEN"],
-      },
-      enterprise_token: {
-        kind: "secret",
-        help: "Token for a GitHub Enterprise Server",
-        env: ["GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN"],
-      },
-    },
-    address: {
-      repo: {
-        help: 'a repository such as "owner/name"',
-        pattern: /(?!\.{1,2}\/)[A-Za-z0-9_.-]{1,100}\/(?!\.{1,2}$)[A-Za-z0-9_.-]{1,100}/,
-        required: true,
-      },
-      pr_number: {
-        help: "the number of a pull request or an issue",
-        pattern: /[1-9]\d{0,9}/,
-        required: true,
-        alternatives: ["issue_number", "number"],
-      },
-    },
+    settings,
+    address,
     limit,
     send: (part, settings, tools) => send(part, settings, tools, timeoutMs, now),
   };

@@ -17,6 +17,7 @@ export function stretches(text: string): Stretch[] {
   // Once true, the rest of the document is prose: HTML before it could make anything of it.
   let doubtful = false;
   let inHtml = false;
+  let wasBlank = true;
   const flush = () => {
     const paragraph = pending.splice(0).join("");
     if (fence !== undefined) found.push({ kind: "fence", text: paragraph });
@@ -29,14 +30,14 @@ export function stretches(text: string): Stretch[] {
       if (closes(line, fence)) flush();
       continue;
     }
+    const isBlank = /^[ \t]*\n?$/.test(line);
     const marks = inHtml ? undefined : opensFence(line);
-    if (marks !== undefined) flush();
+    if (marks !== undefined || (isBlank && !wasBlank)) flush();
     if (marks !== undefined && !doubtful) fence = marks;
     pending.push(line);
-    if (/^[ \t]*\n?$/.test(line)) {
-      inHtml = false;
-      flush();
-    } else if (startsHtmlBlock.test(line)) inHtml = true;
+    wasBlank = isBlank;
+    if (isBlank) inHtml = false;
+    else if (startsHtmlBlock.test(line)) inHtml = true;
     else if (!inHtml && /^ {0,3}(?:<|\$\$)/.test(line)) doubtful = true;
   }
   flush();

@@ -37,7 +37,7 @@ const silence = { prose: silenceProse, fence: silenceFence, span: silenceBots } 
 /** GitHub takes an `@` for a mention where no letter or digit stands before it; `_@name_` is one, `a@b.c` is not. */
 const mention = /(?<![A-Za-z0-9])@(?=[A-Za-z0-9&])/g;
 /** Markdown turns these into `@` before mentions are looked for (CommonMark section 2.5). */
-const mentionEntity = /&(?:#0{0,5}64|#[xX]0{0,4}40|commat);/g;
+const mentionEntity = /&(?:#0{0,5}64|#[xX]0{0,4}40|commat);(?=[A-Za-z0-9&])/g;
 /** Accounts that act on what they are told, in whatever text surrounds their name. */
 const bots =
   /@(?=(?:dependabot|renovate|mergify|bors|homu|rustbot|pytorchbot|k8s-ci-robot|codecov|claude|codex|copilot|cursor|gemini|coderabbit|greptile|sourcery|devin|github-actions))/gi;

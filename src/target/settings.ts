@@ -1,7 +1,7 @@
 import { isObject } from "../core/json.ts";
+import { suggestion } from "../core/nearest.ts";
 import type { Environment } from "../core/types.ts";
 import { permanent, quote } from "./failure.ts";
-import { suggestion } from "./nearest.ts";
 import type { Address, AddressField, Setting, SettingValues, Target } from "./target.ts";
 import { found, parseValue } from "./value.ts";
 
@@ -119,7 +119,7 @@ function reportUnknown(target: Target, section: Section, extra: Section, problem
   for (const key of unknown) {
     const written = key.replace(/^extra\./, "");
     const valid = key === written ? [...names, ...commonKeys] : names;
-    problems.push({ key, message: `Not a setting of "${target.name}"${suggestion(written, valid)}` });
+    problems.push({ key, message: `Not a setting of "${target.name}"; ${suggestion(written, valid)}` });
   }
 }
 
@@ -133,7 +133,7 @@ function readHome(
   const within = whole === source.raw ? ".chat_id" : "";
   const keys = ["chat_id", "thread_id", "name"];
   for (const key of Object.keys(whole).filter((key) => !keys.includes(key))) {
-    problems.push({ key: `${source.key}.${key}`, message: `Not a key of a home channel${suggestion(key, keys)}` });
+    problems.push({ key: `${source.key}.${key}`, message: `Not a key of a home channel; ${suggestion(key, keys)}` });
   }
   const chat = homeFields(target).chat;
   values.home_channel = homePart(source, `${source.key}${within}`, own(whole, "chat_id"), chat, problems);
@@ -242,7 +242,7 @@ export function checkAddress(
   const names = fields.flatMap(([name, field]) => [name, ...(field.alternatives ?? [])]);
   const problems = Object.keys(extraTemplates)
     .filter((key) => !names.includes(key))
-    .map((key) => ({ key, message: `Not a key of "${target.name}"${suggestion(key, names)}` }));
+    .map((key) => ({ key, message: `Not a key of "${target.name}"; ${suggestion(key, names)}` }));
   for (const [name, field] of fields) {
     const text = given(name, field, extraTemplates);
     if (text === undefined) {

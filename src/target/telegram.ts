@@ -17,6 +17,34 @@ const defaultBaseUrl = "https://api.telegram.org";
 const maxAnswerBytes = 262_144;
 const failed = "Cannot send to Telegram";
 
+const settings: Target["settings"] = {
+  token: { kind: "secret", help: "Token of the bot, from @BotFather", env: ["TELEGRAM_BOT_TOKEN"], required: true },
+  home_channel: {
+    kind: "string",
+    help: "Chat that messages go to when a route names none",
+    env: ["TELEGRAM_HOME_CHANNEL"],
+  },
+  base_url: {
+    kind: "url",
+    help: "Address of the Bot API, for a server of your own",
+    env: ["TELEGRAM_BASE_URL"],
+    default: defaultBaseUrl,
+  },
+};
+
+const address: Target["address"] = {
+  chat_id: {
+    help: 'a chat\'s number such as "-1001234567890", or a channel\'s "@name"',
+    pattern: /-?\d{1,16}|@[A-Za-z0-9_]{1,64}/,
+    homeChannel: true,
+  },
+  message_thread_id: {
+    help: "the number of a forum topic",
+    pattern: /[1-9]\d{0,14}/,
+    alternatives: ["thread_id"],
+  },
+};
+
 /**
  * Telegram through the Bot API's `sendMessage` (https://core.telegram.org/bots/api#sendmessage), as plain text without
  * link previews. The API has no idempotency key: after a lost answer nobody can tell whether the message was taken.
@@ -27,32 +55,8 @@ export function createTelegram(options: TelegramOptions = {}): Target {
     name: "telegram",
     neutralName: "chat_target_01",
     isPlatform: true,
-    settings: {
-      token: { kind: "secret", help: "Token of the bot, from @BotFather", env: ["TELEGRAM_BOT_TOKEN"], required: true },
-      home_channel: {
-        kind: "string",
-        help: "Chat that messages go to when a route names none",
-        env: ["TELEGRAM_HOME_CHANNEL"],
-      },
-      base_url: {
-        kind: "url",
-        help: "Address of the Bot API, for a server of your own",
-        env: ["TELEGRAM_BASE_URL"],
-        default: defaultBaseUrl,
-      },
-    },
-    address: {
-      chat_id: {
-        help: 'a chat\'s number such as "-1001234567890", or a channel\'s "@name"',
-        pattern: /-?\d{1,16}|@[A-Za-z0-9_]{1,64}/,
-        homeChannel: true,
-      },
-      message_thread_id: {
-        help: "the number of a forum topic",
-        pattern: /[1-9]\d{0,14}/,
-        alternatives: ["thread_id"],
-      },
-    },
+    settings,
+    address,
     limit: { unit: "utf16", max: 4096, parts: 10 },
     send: (part, settings, tools) => send(part, settings, tools, timeoutMs),
   };

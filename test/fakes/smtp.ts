@@ -1,5 +1,5 @@
 import type { Socket } from "node:net";
-import { SMTPServer } from "smtp-server";
+import { SMTPServer, type SMTPServerSession } from "smtp-server";
 import { type Fake, type Mode, takes, tenMegabytes } from "./mode.ts";
 
 export interface Mail {
@@ -8,7 +8,7 @@ export interface Mail {
   readonly to: readonly string[];
   /** By lower-case name, unfolded and decoded. */
   readonly headers: ReadonlyMap<string, string>;
-  /** Decoded, newlines as LF. */
+  /** Decoded, newlines as LF, without the one that ends every mail. */
   readonly text: string;
   readonly raw: string;
   /** The name of the login, if there was one. */
@@ -26,11 +26,33 @@ export interface FakeSmtp extends Fake<Mail> {
 
 /** An SMTP server on a free port of 127.0.0.1, without TLS, that checks what it gets. */
 export async function startFakeSmtp(): Promise<FakeSmtp> {
+  const login = { user: "bot@example.com", password: "fake-smtp-password" };
   const messages: Mail[] = [];
   const upcoming: Mode[] = [];
   const refused = new Set<string>();
-  const login = { user: "bot@example.com", password: "fake-smtp-password" };
-  const server: SMTPServer = new SMTPServer({
+  const server: SMTPServer = createServer(login, refused, (mail, sessionId, done) => {
+    fake.tries += 1;
+    const fault = faultOf(mail);
+    if (fault !== undefined) return done(reply(554, fault));
+    const mode = upcoming.shift() ?? fake.mode;
+    if (takes(mode)) messages.push(mail);
+    answer(mode, socketOf(server, sessionId), done);
+  });
+  const port = await listening(server);
+  const close = () => stop(server);
+  const service = { host: "127.0.0.1" as const, port, login, refused };
+  const fake = { ...service, messages, upcoming, mode: "ok" as Mode, tries: 0, close };
+  return fake;
+}
+
+type Done = (error?: Error | null, message?: string) => void;
+
+function createServer(
+  login: FakeSmtp["login"],
+  refused: ReadonlySet<string>,
+  take: (mail: Mail, sessionId: string, done: Done) => void,
+): SMTPServer {
+  return new SMTPServer({
     authOptional: true,
     allowInsecureAuth: true,
     disableReverseLookup: true,
@@ -47,35 +69,16 @@ export async function startFakeSmtp(): Promise<FakeSmtp> {
     onData(stream, session, done) {
       const chunks: Buffer[] = [];
       stream.on("data", (chunk: Buffer) => chunks.push(chunk));
-      stream.on("end", () => {
-        fake.tries += 1;
-        const { mailFrom, rcptTo } = session.envelope;
-        const from = mailFrom === false ? "" : mailFrom.address;
-        const to = rcptTo.map((recipient) => recipient.address);
-        const raw = Buffer.concat(chunks).toString("utf8");
-        const mail = { from, to, ...readMail(raw), raw, user: session.user as string | undefined };
-        const fault = faultOf(mail);
-        if (fault !== undefined) return done(reply(554, fault));
-        const mode = upcoming.shift() ?? fake.mode;
-        if (takes(mode)) messages.push(mail);
-        answer(mode, socketOf(server, session.id), done);
-      });
+      stream.on("end", () => take(mailOf(session, Buffer.concat(chunks).toString("utf8")), session.id, done));
     },
   });
-  const port = await listening(server);
-  const close = () => stop(server);
-  const fake = {
-    host: "127.0.0.1" as const,
-    port,
-    login,
-    refused,
-    messages,
-    upcoming,
-    mode: "ok" as Mode,
-    tries: 0,
-    close,
-  };
-  return fake;
+}
+
+function mailOf(session: SMTPServerSession, raw: string): Mail {
+  const { mailFrom, rcptTo } = session.envelope;
+  const from = mailFrom === false ? "" : mailFrom.address;
+  const to = rcptTo.map((recipient) => recipient.address);
+  return { from, to, ...readMail(raw), raw, user: session.user as string | undefined };
 }
 
 function reply(responseCode: number, message: string): Error {
@@ -83,7 +86,7 @@ function reply(responseCode: number, message: string): Error {
 }
 
 /** The answer to the end of the message. */
-function answer(mode: Mode, socket: Socket, done: (error?: Error | null, message?: string) => void): void {
+function answer(mode: Mode, socket: Socket, done: Done): void {
   if (mode === "ok") done(null, "2.0.0 Ok: queued as 1");
   else if (mode === "refused") done(reply(550, "5.7.1 Message refused as spam"));
   else if (mode === "limited") done(reply(451, "4.7.1 Greylisted, try again later"));
@@ -138,7 +141,12 @@ function readMail(raw: string): Pick<Mail, "headers" | "text"> {
     headers.set(name, decodeWords(line.slice(colon + 1).trim()));
   }
   const encoding = headers.get("content-transfer-encoding") ?? "7bit";
-  return { headers, text: decodeBody(raw.slice(end + 4), encoding).replaceAll("\r\n", "\n") };
+  return {
+    headers,
+    text: decodeBody(raw.slice(end + 4), encoding)
+      .replaceAll("\r\n", "\n")
+      .replace(/\n$/, ""),
+  };
 }
 
 function decodeBody(body: string, encoding: string): string {
@@ -147,7 +155,7 @@ function decodeBody(body: string, encoding: string): string {
 }
 
 function decodeQuoted(text: string): string {
-  return text.replaceAll(/(?:=[0-9A-F]{2})+/g, (bytes) =>
+  return text.replaceAll(/(?:=[0-9A-F]{2})+/gi, (bytes) =>
     Buffer.from(bytes.replaceAll("=", ""), "hex").toString("utf8"),
   );
 }

@@ -95,7 +95,7 @@ describe("neutraliseMarkdown", () => {
     ]) {
       const started = performance.now();
       neutraliseMarkdown(piece.repeat(1_000_000 / piece.length));
-      assert.ok(performance.now() - started < 3000, JSON.stringify(piece));
+      assert.ok(performance.now() - started < 10_000, JSON.stringify(piece));
     }
   });
 });

@@ -72,10 +72,10 @@ describe("readSettings", () => {
   });
 
   const unknown: [key: string, section: Record<string, unknown>, message: RegExp][] = [
-    ["tokn", { tokn: "x" }, /did you mean "token"\?$/],
-    ["Token", { Token: "x" }, /did you mean "token"\?$/],
-    ["extra.baseurl", { extra: { baseurl: "x" } }, /did you mean "base_url"\?$/],
-    ["whatever", { whatever: "x" }, /it takes "token", "home_channel", "base_url"/],
+    ["tokn", { tokn: "x" }, /did you mean "token"$/],
+    ["Token", { Token: "x" }, /did you mean "token"$/],
+    ["extra.baseurl", { extra: { baseurl: "x" } }, /did you mean "base_url"$/],
+    ["whatever", { whatever: "x" }, /known are token, home_channel, base_url, enabled, extra$/],
     ["constructor", { constructor: "x" }, /^Not a setting of "telegram"/],
     ["extra", { extra: "x" }, /^Expected a mapping, found "x"$/],
   ];
@@ -169,7 +169,7 @@ describe("home_channel", () => {
     [[1], "home_channel", /found a list/],
     [{ thread_id: 7 }, "home_channel.chat_id", /found nothing/],
     [{ chat_id: "1", thread_id: "x" }, "home_channel.thread_id", /^Expected the number of a forum topic, found "x"$/],
-    [{ chat_id: "1", thread: 7 }, "home_channel.thread", /did you mean "thread_id"\?$/],
+    [{ chat_id: "1", thread_i: 7 }, "home_channel.thread_i", /did you mean "thread_id"$/],
   ];
   for (const [written, key, message] of wrong) {
     test(`says what is wrong with ${JSON.stringify(written)}`, () => {
@@ -246,8 +246,8 @@ describe("checkAddress", () => {
     ["nothing wrong under another name", github_comment, { repo: "a/b", issue_number: "1" }, []],
     ["what is missing", github_comment, { repo: "a/b" }, [["pr_number", /^Missing; set it in "deliver_extra"$/]]],
     ["no chat and no home", telegram, {}, [["chat_id", /or set the "home_channel" of the platform$/]]],
-    ["an unknown key", telegram, { chat_id: "1", chatid: "1" }, [["chatid", /did you mean "chat_id"\?$/]]],
-    ["a key of a target without any", log, { chat_id: "1" }, [["chat_id", /it takes none$/]]],
+    ["an unknown key", telegram, { chat_id: "1", chatid: "1" }, [["chatid", /did you mean "chat_id"$/]]],
+    ["a key of a target without any", log, { chat_id: "1" }, [["chat_id", /remove it$/]]],
     ["a value that never matches", telegram, { chat_id: "my chat" }, [["chat_id", /found "my chat"$/]]],
     ["a template, which only an event can fill", telegram, { chat_id: "{chat.id}" }, []],
     ["a template within text", github_comment, { repo: "{repository.owner.login}/x y", number: "{number}" }, []],
@@ -260,7 +260,7 @@ describe("checkAddress", () => {
         problems.map(({ key }) => key),
         expected.map(([key]) => key),
       );
-      problems.forEach((problem, at) => assert.match(problem.message, expected[at]![1]));
+      for (const [at, problem] of problems.entries()) assert.match(problem.message, expected[at]![1]);
     });
   }
 

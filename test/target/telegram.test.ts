@@ -123,6 +123,12 @@ describe("telegram", () => {
     assert.match(taken.at(-1)!.text, /\[cut: the answer was longer\]$/);
   });
 
+  test("sends no part that is blank, which the service would refuse", async () => {
+    for (const text of [`a${" ".repeat(10_000)}b`, `${"a".repeat(4096)}\n\n`, `${" ".repeat(100_000)}x`]) {
+      for (const part of splitText(text, telegram.limit)) await send(part);
+    }
+  });
+
   test("reads its settings from the environment its users know", () => {
     const env = {
       TELEGRAM_BOT_TOKEN: "1:a",

@@ -9,7 +9,7 @@ import { exchange, type HttpResponse } from "../../lib/http.ts";
 import { signGithub } from "../../receive/verify.ts";
 import { sqlite } from "../../store/registry.ts";
 import type { EventRecord, Store } from "../../store/store.ts";
-import type { Context } from "../context.ts";
+import { type CommonOptions, type Context, print } from "../context.ts";
 import { timeline } from "../timeline.ts";
 import { startDemoGateway } from "./gateway.ts";
 import { type CaughtMail, startMailCatcher } from "./mail.ts";
@@ -18,29 +18,57 @@ interface Stage {
   readonly url: string;
   readonly secret: string;
   readonly store: Store;
+  /** Aborted when the demo must end before its time. */
+  readonly signal: AbortSignal;
   readonly say: (text: string) => void;
+  /** Every reply in order, for machines. */
+  readonly replies: { readonly step: string; readonly status: number; readonly reply: unknown }[];
 }
 
-/** Runs the demo to its end and leaves nothing behind. */
-export async function runDemo(context: Context): Promise<void> {
-  const say = (text: string) => context.out(`${text}\n`);
+/** Runs the demo to its end and leaves nothing behind, also when it fails or is interrupted. */
+export async function runDemo(context: Context, options: CommonOptions): Promise<void> {
+  const say = options.json ? () => {} : (text: string) => context.out(`${text}\n`);
+  const interruption = new AbortController();
+  context.onStop(() => interruption.abort(new UserError("The demo was interrupted")));
+  const { signal } = interruption;
+  const replies: Stage["replies"] = [];
   const folder = await mkdtemp(join(tmpdir(), "postern-demo-"));
+  try {
+    await stageIn(folder, context, { say, signal, replies });
+  } catch (error) {
+    throw signal.aborted ? signal.reason : error;
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+  say("\nThe gateway has stopped and the temporary home is gone. Next: postern gateway run");
+  if (options.json) print(context, options, { ok: true, replies }, []);
+}
+
+async function stageIn(folder: string, context: Context, common: Pick<Stage, "say" | "signal" | "replies">) {
   const secret = randomBytes(24).toString("base64url");
   const mail = await startMailCatcher();
   try {
     await writeFile(join(folder, "config.yaml"), configuration(mail.port), { mode: 0o600 });
     await writeFile(join(folder, ".env"), `WEBHOOK_SECRET=${secret}\n`, { mode: 0o600 });
-    const gateway = await startDemoGateway(folder, context);
-    const store = await sqlite({ path: homeAt(folder).ledger, readOnly: true });
-    say(`A gateway listens on ${gateway.url}, with a temporary home and a mail catcher on port ${mail.port}.`);
-    await play({ url: gateway.url, secret, store, say }, mail.first);
-    await store.close();
-    const code = await gateway.stop();
-    if (code !== 0) throw new UserError(`The demo's gateway ended with ${code}`);
-    say("\nThe gateway has stopped and the temporary home is gone. Next: postern gateway run");
+    const gateway = await startDemoGateway(folder, context, common.signal);
+    const { url } = gateway;
+    try {
+      common.say(`A gateway listens on ${url}, with a temporary home and a mail catcher on port ${mail.port}.`);
+      await withStore(folder, (store) => play({ ...common, url, secret, store }, mail.first));
+    } finally {
+      await gateway.stop();
+    }
   } finally {
     await mail.close();
-    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+async function withStore(folder: string, use: (store: Store) => Promise<void>): Promise<void> {
+  const store = await sqlite({ path: homeAt(folder).ledger, readOnly: true });
+  try {
+    await use(store);
+  } finally {
+    await store.close();
   }
 }
 
@@ -85,7 +113,7 @@ async function play(stage: Stage, firstMail: Promise<CaughtMail>): Promise<void>
 
   stage.say("\n(a) GitHub says that a pull request was opened: an agent runs, its answer goes to the log.");
   const opened = await post(stage, "reviews", pullRequest, github, stage.secret);
-  show(stage, opened, 202);
+  show(stage, "agent", opened, 202);
   for (const line of await lifeOf(stage, "reviews", delivery)) stage.say(`    ${line}`);
 
   stage.say("\n(b) A monitor reports trouble: no agent, the message goes out as e-mail before the sender is answered.");
@@ -95,22 +123,22 @@ async function play(stage: Stage, firstMail: Promise<CaughtMail>): Promise<void>
     summary: "Error rate at 12 % since 09:40 UTC",
   });
   const alertId = randomUUID();
-  show(stage, await post(stage, "alerts", alert, { "x-request-id": alertId }, stage.secret), 200);
+  show(stage, "direct", await post(stage, "alerts", alert, { "x-request-id": alertId }, stage.secret), 200);
   for (const line of await lifeOf(stage, "alerts", alertId)) stage.say(`    ${line}`);
   const caught = await firstMail;
   stage.say(`    The mail catcher holds, for ${caught.to.join(", ")}:`);
   for (const line of caught.source.trim().split(/\r?\n/)) stage.say(`    > ${line}`);
 
   stage.say("\n(c) GitHub sends (a) once more: a duplicate, nothing runs again.");
-  show(stage, await post(stage, "reviews", pullRequest, github, stage.secret), 200);
+  show(stage, "duplicate", await post(stage, "reviews", pullRequest, github, stage.secret), 200);
 
   stage.say("\n(d) Somebody without the secret tries: refused before a byte of it is looked at.");
   const forged = { "x-github-event": "pull_request", "x-github-delivery": randomUUID() };
-  show(stage, await post(stage, "reviews", pullRequest, forged, "a guess"), 401);
+  show(stage, "forged", await post(stage, "reviews", pullRequest, forged, "a guess"), 401);
 }
 
 async function post(
-  { url }: Stage,
+  { url, signal }: Stage,
   route: string,
   body: string,
   headers: Record<string, string>,
@@ -122,12 +150,14 @@ async function post(
     body,
     timeoutMs: 10_000,
     maxBytes: 100_000,
+    signal,
   });
 }
 
 /** Shows the reply, and fails when it is not the promised one: a demo that lies is worse than none. */
-function show({ say }: Stage, { status, text }: HttpResponse, expected: number): void {
+function show({ say, replies }: Stage, step: string, { status, text }: HttpResponse, expected: number): void {
   say(`    -> ${status} ${text}`);
+  replies.push({ step, status, reply: JSON.parse(text) as unknown });
   if (status !== expected) throw new UserError(`The demo expected ${expected}; please report this`);
 }
 
@@ -139,7 +169,7 @@ async function lifeOf(stage: Stage, route: string, deliveryId: string): Promise<
     if (event && ["done", "dead", "refused"].includes(event.state)) return timeline(event);
     if (Date.now() > deadline)
       throw new UserError(`The demo's event ${deliveryId} did not come to rest; please report this`);
-    await wait(20);
+    await wait(20, undefined, { signal: stage.signal });
   }
 }
 

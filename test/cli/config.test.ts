@@ -1,0 +1,85 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { makeHome, previewConfig } from "../tools/home.ts";
+import { run, runJson } from "./command.ts";
+
+test("config check on a good home names the address, the routes and the agent", async (t) => {
+  const home = await makeHome(t, { "config.yaml": previewConfig });
+  const { code, out, err } = await run(home, ["config", "check"]);
+  assert.equal(code, 0);
+  assert.equal(err, "");
+  assert.equal(
+    out,
+    `${home.config}: no problems\n  gateway  enabled, 127.0.0.1 port 0\n  routes   hello\n  agent    preview\n`,
+  );
+});
+
+test("config check says what an empty home lacks, and shows warnings", async (t) => {
+  const home = await makeHome(t);
+  assert.match((await run(home, ["config", "check"])).out, /not enabled; set "platforms\.webhook\.enabled: true"/);
+  await home.write("config.yaml", "platforms: { slack: {} }");
+  assert.match((await run(home, ["config", "check"])).out, /warning {2}"platforms\.slack" has no effect/);
+});
+
+test("config check --json is one document, good or bad", async (t) => {
+  const home = await makeHome(t, { "config.yaml": previewConfig });
+  const good = await runJson<object>(home, ["config", "check"]);
+  assert.deepEqual(good, {
+    code: 0,
+    value: {
+      ok: true,
+      file: home.config,
+      enabled: true,
+      host: "127.0.0.1",
+      port: 0,
+      routes: ["hello"],
+      agent: "preview",
+      warnings: [],
+    },
+    err: "",
+  });
+  await home.write("config.yaml", "agent: { tool: [] }");
+  const bad = await runJson<object>(home, ["config", "check"]);
+  assert.equal(bad.code, 78);
+  assert.deepEqual(bad.value, {
+    ok: false,
+    file: home.config,
+    problems: [
+      {
+        file: home.config,
+        line: 1,
+        column: 10,
+        key: "agent.tool",
+        message: 'Unknown key "tool"; did you mean "tools"',
+      },
+    ],
+  });
+});
+
+test("problems stand on a line each, as compilers write them, on standard error", async (t) => {
+  const home = await makeHome(t, { "config.yaml": "agent: { tool: [] }\nlgo: 1\n" });
+  const { code, out, err } = await run(home, ["config", "check"], {
+    env: { POSTERN_HOME: home.folder, WEBHOOK_PORT: "x" },
+  });
+  assert.equal(code, 78);
+  assert.equal(out, "");
+  const lines = err.split("\n");
+  assert.equal(lines[0], "The configuration has 3 problems:");
+  assert.match(lines[1] ?? "", /^ {2}WEBHOOK_PORT: Expected a whole number/);
+  assert.equal(lines[2], `  ${home.config}:1:10: agent.tool: Unknown key "tool"; did you mean "tools"`);
+  assert.match(lines[3] ?? "", /:2:1: lgo: Unknown key "lgo"/);
+});
+
+for (const args of [
+  ["gateway", "run"],
+  ["webhook", "subscribe", "x"],
+  ["webhook", "test", "x"],
+]) {
+  test(`${args.join(" ")} exits 78 on a bad configuration, before it does anything`, async (t) => {
+    const home = await makeHome(t, { "config.yaml": "agnt: 1" });
+    const { code, out, err } = await run(home, args);
+    assert.equal(code, 78);
+    assert.equal(out, "");
+    assert.match(err, /^The configuration has a problem:\n {2}.*config\.yaml:1:1: agnt: Unknown key/);
+  });
+}

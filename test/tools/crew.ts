@@ -1,0 +1,99 @@
+import type { TestContext } from "node:test";
+import type { Agent, Outcome, RunContext, RunRequest } from "../../src/agent/agent.ts";
+import { Worker } from "../../src/gateway/worker.ts";
+import { fakeSandbox } from "../agent/surroundings.ts";
+import { leaseMs, type Scene } from "./scene.ts";
+import { until } from "./wait.ts";
+
+/** A run that an agent was asked for. */
+export interface Run {
+  readonly request: RunRequest;
+  readonly context: RunContext;
+  end(outcome: Outcome): void;
+  answer(text: string): void;
+  fail(reason: string, transient: boolean): void;
+}
+
+/** An agent that does what the test says. */
+export interface Puppet extends Agent {
+  /** All runs so far. */
+  readonly runs: readonly Run[];
+  /** Runs that have not ended. */
+  readonly atWork: () => number;
+  /** Why it cannot run. */
+  reason: string | undefined;
+  /** Answers every run at once with this, when it is set. */
+  always: Outcome | undefined;
+}
+
+export function puppet(always?: Outcome): Puppet {
+  const runs: Run[] = [];
+  let atWork = 0;
+  const agent: Puppet = {
+    name: "puppet",
+    runs,
+    atWork: () => atWork,
+    reason: undefined,
+    always,
+    blocked: async () => agent.reason,
+    async run(request, context) {
+      const { promise, resolve } = Promise.withResolvers<Outcome>();
+      const cancel = () =>
+        resolve({ status: "cancelled", reason: "The run was stopped", transient: true, transcript: [] });
+      context.signal.addEventListener("abort", cancel);
+      if (context.signal.aborted) cancel();
+      runs.push({
+        request,
+        context,
+        end: resolve,
+        answer: (answer) => resolve({ status: "completed", answer, transcript: [] }),
+        fail: (reason, transient) => resolve({ status: "failed", reason, transient, transcript: [] }),
+      });
+      if (agent.always) resolve(agent.always);
+      atWork += 1;
+      const outcome = await promise;
+      atWork -= 1;
+      return outcome;
+    },
+  };
+  return agent;
+}
+
+export function answering(answer: string): Puppet {
+  return puppet({ status: "completed", answer, transcript: [] });
+}
+
+/** A worker of the scene. It is not started; it is stopped when the test ends. */
+export function hire(t: TestContext, scene: Scene, agent: Agent): Worker {
+  const { config, ledger, deliveries, log, clock, secrets, end } = scene;
+  const worker = new Worker({
+    ...{ config, ledger, deliveries, agent, log, secrets, leaseMs },
+    sandbox: fakeSandbox(),
+    now: clock.now,
+    signal: end.signal,
+  });
+  t.after(async () => {
+    end.abort();
+    await worker.drain(0);
+  });
+  return worker;
+}
+
+/** Lets time pass, on the scene's clock and for the timers of what is tested; the store and the network need real time. */
+export function makeTimeTravel(t: TestContext, scene: Scene): (ms: number) => void {
+  t.mock.timers.enable({ apis: ["setTimeout", "setInterval"] });
+  return (ms) => {
+    scene.clock.advance(ms);
+    t.mock.timers.tick(ms);
+  };
+}
+
+/** Lets time pass and waits until both lanes have looked for work after that. */
+export async function lookAfter(scene: Scene, travel: (ms: number) => void, ms: number): Promise<void> {
+  const looks = () => ["claimJobs", "claimMessages"].map((name) => scene.outage.asked.get(name as "claimJobs") ?? 0);
+  const before = looks();
+  travel(ms);
+  await until("the worker to look", () => looks().every((count, index) => count > before[index]!));
+  // Whatever it found there has been begun when later operations are answered.
+  for (let turn = 0; turn < 3; turn += 1) await scene.events();
+}

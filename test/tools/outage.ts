@@ -1,0 +1,56 @@
+import { StoreUnavailable } from "../../src/core/errors.ts";
+import type { Operations, Store } from "../../src/store/store.ts";
+
+type Name = keyof Operations;
+
+/** A store that can be cut off from its callers. */
+export interface Outage {
+  readonly store: Store;
+  /** Operations that fail now with `StoreUnavailable`, without having taken effect. */
+  readonly failing: Set<Name>;
+  /** How often each operation was asked for. */
+  readonly asked: Map<Name, number>;
+  /** Called once when the operation is asked for next, right behind it in the store's queue. */
+  readonly hooks: Map<Name, () => void>;
+  /** Answers of these operations are held back until the promise fulfils. */
+  readonly delays: Map<Name, Promise<void>>;
+  /** From now on nothing that is asked is ever answered: as if the process that asks had been killed. */
+  kill(): void;
+}
+
+export function withOutage(store: Store): Outage {
+  const failing = new Set<Name>();
+  const asked = new Map<Name, number>();
+  const hooks = new Map<Name, () => void>();
+  const delays = new Map<Name, Promise<void>>();
+  let isKilled = false;
+  const proxy = new Proxy(store, {
+    get(target, key) {
+      if (key === "close") return () => target.close();
+      const name = key as Name;
+      return async (args: never) => {
+        asked.set(name, (asked.get(name) ?? 0) + 1);
+        if (isKilled) return new Promise(() => {});
+        if (failing.has(name)) throw new StoreUnavailable("database or disk is full");
+        const answer = target[name](args);
+        const hook = hooks.get(name);
+        hooks.delete(name);
+        hook?.();
+        const delay = delays.get(name);
+        await Promise.allSettled([answer]);
+        await delay;
+        return answer;
+      };
+    },
+  });
+  return {
+    store: proxy,
+    failing,
+    asked,
+    hooks,
+    delays,
+    kill() {
+      isKilled = true;
+    },
+  };
+}
