@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, type TestContext, test } from "node:test";
 import { handle } from "../../src/gateway/pipeline.ts";
 import type { EventRecord, JobRecord } from "../../src/store/store.ts";
-import { answering, hire, lookAfter, makeTimeTravel, type Puppet, puppet } from "../tools/crew.ts";
+import { answering, hire, makeTimeTravel, type Puppet, puppet, settle } from "../tools/crew.ts";
 import { globalSecret, type RequestParts, request, type Scene, type SceneOptions, setScene } from "../tools/scene.ts";
 import { until } from "../tools/wait.ts";
 
@@ -149,13 +149,15 @@ describe("a run that fails", () => {
     await until("the first failure", () => scene.outage.asked.get("finishRun") === 1);
     const job = await jobIn(scene, "queued");
     assert.deepEqual([job.reason, job.runAt], ["The model is down", scene.clock.now() + 5_000]);
-    await lookAfter(scene, travel, 4_999);
+    travel(4_999);
+    await settle(scene);
     assert.equal(agent.runs.length, 1);
     travel(10);
     await until("the second failure", () => scene.outage.asked.get("finishRun") === 2);
-    for (let second = 0; second < 5; second += 1) await lookAfter(scene, travel, 5_000);
+    travel(29_980);
+    await settle(scene);
     assert.equal(agent.runs.length, 2);
-    await lookAfter(scene, travel, 5_000);
+    travel(5_000);
     const dead = await jobIn(scene, "dead");
     assert.equal(agent.runs.length, 3);
     assert.deepEqual(outcomes(dead), ["failed", "failed", "failed"]);
@@ -451,12 +453,17 @@ describe("while the ledger cannot commit", () => {
   test("no job is begun, and work goes on by itself afterwards", async (t) => {
     const agent = answering("All is well");
     const scene = await setScene(t);
+    const travel = makeTimeTravel(t, scene);
     scene.outage.failing.add("claimJobs");
     await accept(scene);
     hire(t, scene, agent).start();
-    await until("two looks", () => (scene.outage.asked.get("claimJobs") ?? 0) >= 2);
+    await until("three looks", () => {
+      travel(1_000);
+      return (scene.outage.asked.get("claimJobs") ?? 0) >= 3;
+    });
     assert.equal(agent.runs.length, 0);
     scene.outage.failing.clear();
+    travel(1_000);
     await jobIn(scene, "done");
   });
 });
@@ -479,7 +486,8 @@ describe("a message", () => {
     await accept(scene);
     hire(t, scene, answering("All is well")).start();
     await until("the first try", () => scene.outage.asked.get("finishAttempt") === 1);
-    await lookAfter(scene, travel, 6_999);
+    travel(6_980);
+    await settle(scene);
     assert.equal(scene.telegram.tries, 1);
     travel(10);
     const job = await jobIn(scene, "done");

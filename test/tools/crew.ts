@@ -3,7 +3,6 @@ import type { Agent, Outcome, RunContext, RunRequest } from "../../src/agent/age
 import { Worker } from "../../src/gateway/worker.ts";
 import { fakeSandbox } from "../agent/surroundings.ts";
 import { leaseMs, type Scene } from "./scene.ts";
-import { until } from "./wait.ts";
 
 /** A run that an agent was asked for. */
 export interface Run {
@@ -88,12 +87,7 @@ export function makeTimeTravel(t: TestContext, scene: Scene): (ms: number) => vo
   };
 }
 
-/** Lets time pass and waits until both lanes have looked for work after that. */
-export async function lookAfter(scene: Scene, travel: (ms: number) => void, ms: number): Promise<void> {
-  const looks = () => ["claimJobs", "claimMessages"].map((name) => scene.outage.asked.get(name as "claimJobs") ?? 0);
-  const before = looks();
-  travel(ms);
-  await until("the worker to look", () => looks().every((count, index) => count > before[index]!));
-  // Whatever it found there has been begun when later operations are answered.
-  for (let turn = 0; turn < 3; turn += 1) await scene.events();
+/** Waits until what was begun has asked the ledger and was answered. */
+export async function settle(scene: Scene): Promise<void> {
+  for (let turn = 0; turn < 5; turn += 1) await scene.events();
 }

@@ -14,8 +14,10 @@ export interface Outage {
   readonly hooks: Map<Name, () => void>;
   /** Answers of these operations are held back until the promise fulfils. */
   readonly delays: Map<Name, Promise<void>>;
-  /** From now on nothing that is asked is ever answered: as if the process that asks had been killed. */
+  /** From now on nothing that is asked is answered, until it is buried: as if the process that asks had been killed. */
   kill(): void;
+  /** Lets go of what still waits for an answer. */
+  bury(): void;
 }
 
 export function withOutage(store: Store): Outage {
@@ -23,6 +25,8 @@ export function withOutage(store: Store): Outage {
   const asked = new Map<Name, number>();
   const hooks = new Map<Name, () => void>();
   const delays = new Map<Name, Promise<void>>();
+  const grave = Promise.withResolvers<never>();
+  grave.promise.catch(() => {});
   let isKilled = false;
   const proxy = new Proxy(store, {
     get(target, key) {
@@ -30,7 +34,7 @@ export function withOutage(store: Store): Outage {
       const name = key as Name;
       return async (args: never) => {
         asked.set(name, (asked.get(name) ?? 0) + 1);
-        if (isKilled) return new Promise(() => {});
+        if (isKilled) return grave.promise;
         if (failing.has(name)) throw new StoreUnavailable("database or disk is full");
         const answer = target[name](args);
         const hook = hooks.get(name);
@@ -39,7 +43,8 @@ export function withOutage(store: Store): Outage {
         const delay = delays.get(name);
         await Promise.allSettled([answer]);
         await delay;
-        return answer;
+        // A process that was killed in the meantime does not hear the answer.
+        return isKilled ? grave.promise : answer;
       };
     },
   });
@@ -52,5 +57,6 @@ export function withOutage(store: Store): Outage {
     kill() {
       isKilled = true;
     },
+    bury: () => grave.reject(new StoreUnavailable("The process was killed")),
   };
 }

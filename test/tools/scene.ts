@@ -33,8 +33,6 @@ export interface SceneOptions {
   readonly files?: Readonly<Record<string, string>>;
   /** The gateway this one follows, on the same home and clock. */
   readonly after?: Scene;
-  /** Between the ledger and the store's file; not closed by the scene when it is given. */
-  readonly log?: Log;
 }
 
 /** The parts of a gateway, put together as `start.ts` does, with a clock that is told the time and without a socket. */
@@ -87,6 +85,7 @@ export async function setScene(t: TestContext, options: SceneOptions = {}): Prom
   const end = new AbortController();
   t.after(async () => {
     end.abort();
+    outage.bury();
     await store.close();
   });
   const owner = `gateway ${before ? "after" : "one"} ${++count}`;

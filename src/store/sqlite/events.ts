@@ -23,7 +23,7 @@ export function eventStatements(database: DatabaseSync) {
     freeClaim: changes(database, "delete from claims where event_id = :eventId"),
     listEvents: rows<EventRow>(
       database,
-      `${selectRow} where (:route is null or e.route = :route)
+      `${select(rowColumns)} where (:route is null or e.route = :route)
          and (:state is null or coalesce(j.state, 'ignored') = :state)
          and (:before is null or e.id < :before)
        order by e.id desc limit :limit`,
@@ -33,11 +33,17 @@ export function eventStatements(database: DatabaseSync) {
       database,
       "select id from events where id >= :id and id < :id || '~' order by id limit 2",
     ),
-    readEvent: row<StoredEvent>(database, `${selectRow.replace("e.id,", "e.id, e.headers, e.body, e.body_codec as codec,")} where e.id = :id`),
+    readEvent: row<StoredEvent>(
+      database,
+      `${select(`${rowColumns}, e.headers, e.body, e.body_codec as codec`)} where e.id = :id`,
+    ),
   };
 }
 
-// The newest job of an event says how it stands.
-const selectRow = `select e.id, e.route, e.type, e.delivery_id as deliveryId, e.received_at as receivedAt,
-    coalesce(j.state, 'ignored') as state, coalesce(j.reason, e.ignored) as reason
-  from events e left join jobs j on j.id = (select max(id) from jobs where event_id = e.id)`;
+const rowColumns = `e.id, e.route, e.type, e.delivery_id as deliveryId, e.received_at as receivedAt,
+  coalesce(j.state, 'ignored') as state, coalesce(j.reason, e.ignored) as reason`;
+
+/** Events, each with its newest job, which says how it stands. */
+function select(columns: string): string {
+  return `select ${columns} from events e left join jobs j on j.id = (select max(id) from jobs where event_id = e.id)`;
+}
