@@ -3,23 +3,17 @@ import type { AgentSettings } from "../agent/agent.ts";
 import * as agents from "../agent/registry.ts";
 import * as agentTools from "../agent/tools/registry.ts";
 import { ConfigError, type Problem } from "../core/errors.ts";
-import { INSECURE_NO_AUTH } from "../core/names.ts";
 import { suggestion } from "../core/nearest.ts";
 import type { Environment } from "../core/types.ts";
 import { readTextIfThere } from "../lib/file.ts";
 import * as sandboxes from "../sandbox/registry.ts";
 import type { Home } from "./home.ts";
-import {
-  idleSections,
-  type Platforms,
-  readPlatforms,
-  secretSettings,
-  sectionProblems,
-  targetNames,
-} from "./platforms.ts";
-import { problemAt, readYaml, type Source, schemaProblems } from "./problems.ts";
-import { buildRoute, type Route, type RouteContext, type RouteProblem, secretProblem } from "./route.ts";
-import { configSchema, type FileConfig } from "./schema.ts";
+import { idleSections, type Platforms, readPlatforms, sectionProblems } from "./platforms.ts";
+import { isThere, problemAt, readYaml, type Source } from "./problems.ts";
+import { buildRoute, type Route, type RouteContext, type RouteProblem } from "./route.ts";
+import type { FileConfig } from "./schema.ts";
+import { globalSecrets, secretsOf } from "./secrets.ts";
+import { validate } from "./validate.ts";
 
 export interface WebhookConfig {
   readonly enabled: boolean;
@@ -88,7 +82,7 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
   const routeContext: RouteContext = {
     home,
     platforms,
-    globalSecrets: globalSecrets(webhookSection, isLoopback(webhook.host), env, source, problems),
+    globalSecrets: globalSecrets(webhookSection.secret, isLoopback(webhook.host), env, source, problems),
     isLoopback: isLoopback(webhook.host),
     defaultTools: file.agent.tools,
     warn: options.warn ?? (() => {}),
@@ -109,7 +103,7 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
     shutdownTimeoutMs: file.shutdown_timeout,
     routes,
     routeContext,
-    secrets: secretsOf(routeContext, routes, env),
+    secrets: secretsOf(routeContext.globalSecrets, platforms, routes, env),
     warnings,
   };
 }
@@ -138,36 +132,6 @@ async function readFile(path: string): Promise<string | undefined> {
     const message = `Cannot be read (${why}); make it a file that this user may read`;
     throw new ConfigError([{ file: path, key: "(file)", message }]);
   }
-}
-
-/** Validates the file. What is wrong is noted and left out, so that the rest can be checked in the same go. */
-function validate(source: Source, problems: Problem[]): FileConfig {
-  let value: unknown = source.value ?? {};
-  for (let round = 0; round < 5; round += 1) {
-    const result = configSchema.safeParse(value, { reportInput: true });
-    if (result.success) return result.data;
-    problems.push(...schemaProblems(source, result.error, configSchema));
-    const bad = result.error.issues.flatMap((issue) =>
-      issue.code === "unrecognized_keys" ? issue.keys.map((key) => [...issue.path, key]) : [issue.path],
-    );
-    value = without(value, bad);
-  }
-  return configSchema.parse({});
-}
-
-function without(value: unknown, paths: readonly (readonly PropertyKey[])[]): unknown {
-  if (paths.some((path) => path.length === 0)) return {};
-  if (Array.isArray(value)) {
-    // A list with a bad item is bad as a whole: leaving one item out would move the others.
-    return undefined;
-  }
-  if (typeof value !== "object" || value === null) return value;
-  const entries = Object.entries(value).flatMap(([key, item]) => {
-    const inside = paths.filter(([first]) => first === key).map((path) => path.slice(1));
-    if (inside.length === 0) return [[key, item]];
-    return inside.some((path) => path.length === 0) ? [] : [[key, without(item, inside)]];
-  });
-  return Object.fromEntries(entries);
 }
 
 type Section = Omit<FileConfig["platforms"]["webhook"], "extra">;
@@ -219,43 +183,6 @@ function readPort(env: Environment, problems: Problem[]): number | undefined {
   if (/^\d{1,5}$/.test(value) && Number(value) <= 65_535) return Number(value);
   problems.push({ key: "WEBHOOK_PORT", message: `Expected a whole number from 0 to 65535, found "${value}"` });
   return undefined;
-}
-
-/** Stands in for global secrets with a mistake, so that routes without their own are not told to have none. */
-const broken = ["broken"];
-
-/** The secrets of routes without their own. */
-function globalSecrets(
-  section: Section,
-  isLoopback: boolean,
-  env: Environment,
-  source: Source,
-  problems: Problem[],
-): readonly string[] {
-  const paths = [nested, direct].map((nesting) => [...nesting, "secret"]);
-  const complain = (problem: Problem) => {
-    problems.push(problem);
-    return broken;
-  };
-  if (env.WEBHOOK_SECRET?.trim()) {
-    const message = secretProblem([env.WEBHOOK_SECRET], isLoopback);
-    return message ? complain({ key: "WEBHOOK_SECRET", message }) : [env.WEBHOOK_SECRET];
-  }
-  if (problems.some(({ key }) => paths.some((path) => key === path.join(".")))) return broken;
-  if (!section.secret) return [];
-  const message = secretProblem(section.secret, isLoopback);
-  if (!message) return section.secret;
-  return complain(problemAt(source, paths.find((path) => isThere(source, path)) ?? direct, message));
-}
-
-/** Whether the file itself has something at a path. */
-function isThere(source: Source, path: readonly PropertyKey[]): boolean {
-  let here: unknown = source.value;
-  for (const step of path) {
-    if (typeof here !== "object" || here === null || !Object.hasOwn(here, step)) return false;
-    here = (here as Record<PropertyKey, unknown>)[step];
-  }
-  return here !== undefined;
 }
 
 /** Builds the static routes; a problem is shown where the key really stands, in whichever nesting. */
@@ -323,18 +250,4 @@ function agentSettings(file: FileConfig): Config["agent"] {
     model: { provider: file.model.provider, name: file.model.name, baseUrl: file.model.base_url },
     terminal: { timeoutMs: file.terminal.timeout, maxOutputBytes: file.terminal.max_output_bytes },
   };
-}
-
-/** Environment variables whose value is a credential, by their name. */
-const secretName = /(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)$/;
-
-function secretsOf(context: RouteContext, routes: ReadonlyMap<string, Route>, env: Environment): string[] {
-  const platformSecrets = targetNames.flatMap((name) => {
-    const platform = context.platforms.get(name);
-    return platform && "values" in platform ? secretSettings(name, platform.values) : [];
-  });
-  const variables = Object.entries(env).flatMap(([name, value]) => (secretName.test(name) && value ? [value] : []));
-  const routeSecrets = [...routes.values()].flatMap(({ secrets }) => secrets);
-  const all = [...context.globalSecrets, ...routeSecrets, ...platformSecrets, ...variables];
-  return [...new Set(all)].filter((secret) => secret !== INSECURE_NO_AUTH);
 }

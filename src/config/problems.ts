@@ -213,3 +213,13 @@ function unwrap(schema: unknown): unknown {
   if (innerType !== undefined) return unwrap(innerType);
   return type === "pipe" ? unwrap(input) : schema;
 }
+
+/** Whether the file itself has something at a path. */
+export function isThere(source: Source, path: readonly PropertyKey[]): boolean {
+  let here: unknown = source.value;
+  for (const step of path) {
+    if (typeof here !== "object" || here === null || !Object.hasOwn(here, step)) return false;
+    here = (here as Record<PropertyKey, unknown>)[step];
+  }
+  return here !== undefined;
+}

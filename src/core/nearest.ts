@@ -20,15 +20,19 @@ export function nearest(word: string, candidates: Iterable<string>): string | un
   return best;
 }
 
-/** Levenshtein distance: letters to insert, leave out or change. */
+/** Optimal string alignment distance: letters to insert, leave out or change, and neighbours to swap. */
 function distance(a: string, b: string): number {
+  let before: number[] = [];
   let row = Array.from({ length: b.length + 1 }, (_, column) => column);
   for (let line = 1; line <= a.length; line += 1) {
     const next = [line];
     for (let column = 1; column <= b.length; column += 1) {
       const change = row[column - 1]! + (a[line - 1] === b[column - 1] ? 0 : 1);
-      next.push(Math.min(change, row[column]! + 1, next[column - 1]! + 1));
+      const isSwap = a[line - 1] === b[column - 2] && a[line - 2] === b[column - 1];
+      const swap = isSwap ? before[column - 2]! + 1 : Number.POSITIVE_INFINITY;
+      next.push(Math.min(change, swap, row[column]! + 1, next[column - 1]! + 1));
     }
+    before = row;
     row = next;
   }
   return row[b.length]!;

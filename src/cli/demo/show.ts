@@ -132,7 +132,7 @@ async function play(stage: Stage, firstMail: Promise<CaughtMail>): Promise<void>
   stage.say("\n(c) GitHub sends (a) once more: a duplicate, nothing runs again.");
   show(stage, "duplicate", await post(stage, "reviews", pullRequest, github, stage.secret), 200);
 
-  stage.say("\n(d) Somebody without the secret tries: refused before a byte of it is looked at.");
+  stage.say("\n(d) Somebody without the secret tries: refused, and nothing of it is kept.");
   const forged = { "x-github-event": "pull_request", "x-github-delivery": randomUUID() };
   show(stage, "forged", await post(stage, "reviews", pullRequest, forged, "a guess"), 401);
 }
