@@ -6,9 +6,20 @@ import { buildSubscriptions, changeEntries } from "../config/subscriptions.ts";
 import { UserError } from "../core/errors.ts";
 import { isObject } from "../core/json.ts";
 import type { Json, JsonObject } from "../core/types.ts";
-import { type Context, homeOf, print } from "./context.ts";
+import { type CommonOptions, type Context, homeOf, print } from "./context.ts";
 import { webhookUrl } from "./url.ts";
-import type { SubscribeOptions } from "./webhook.ts";
+
+export interface SubscribeOptions extends CommonOptions {
+  readonly events?: string[];
+  readonly prompt?: string;
+  readonly skill?: string[];
+  readonly deliver?: string;
+  readonly deliverChatId?: string;
+  readonly deliverExtra?: Record<string, string>;
+  readonly deliverOnly?: boolean;
+  readonly description?: string;
+  readonly secret?: string;
+}
 
 type Entry = JsonObject;
 

@@ -1,13 +1,12 @@
 import { randomUUID } from "node:crypto";
 import { loadConfig } from "../config/load.ts";
-import { readEntries } from "../config/subscriptions.ts";
+import { readEntries, unknownSubscription } from "../config/subscriptions.ts";
 import { UserError } from "../core/errors.ts";
 import { INSECURE_NO_AUTH } from "../core/names.ts";
 import { exchange, HttpFailure, type HttpResponse } from "../lib/http.ts";
 import { signGithub } from "../receive/verify.ts";
 import { type CommonOptions, type Context, homeOf, print } from "./context.ts";
 import { localUrl } from "./url.ts";
-import { unknownSubscription } from "./webhook.ts";
 
 export interface TestOptions extends CommonOptions {
   readonly payload?: string;

@@ -1,19 +1,7 @@
 import { type Command, InvalidArgumentError } from "commander";
-import { UserError } from "../core/errors.ts";
 import { type CommonOptions, type Context, homeOf, print } from "./context.ts";
+import type { SubscribeOptions } from "./webhook-subscribe.ts";
 import type { TestOptions } from "./webhook-test.ts";
-
-export interface SubscribeOptions extends CommonOptions {
-  readonly events?: string[];
-  readonly prompt?: string;
-  readonly skill?: string[];
-  readonly deliver?: string;
-  readonly deliverChatId?: string;
-  readonly deliverExtra?: Record<string, string>;
-  readonly deliverOnly?: boolean;
-  readonly description?: string;
-  readonly secret?: string;
-}
 
 /** `postern webhook …`: dynamic subscriptions (specification sections 2.4 and 4.3). */
 export function webhook(program: Command, context: Context): void {
@@ -100,18 +88,13 @@ function inWords(value: unknown): string {
 }
 
 async function remove(name: string, options: CommonOptions, context: Context): Promise<void> {
-  const { changeEntries } = await import("../config/subscriptions.ts");
+  const { changeEntries, unknownSubscription } = await import("../config/subscriptions.ts");
   await changeEntries(homeOf(context, options), (entries) => {
     if (!Object.hasOwn(entries, name)) throw unknownSubscription(name, Object.keys(entries));
     const { [name]: _removed, ...others } = entries;
     return others;
   });
   print(context, options, { removed: name }, [`Removed "${name}"`]);
-}
-
-export function unknownSubscription(name: string, names: readonly string[]): UserError {
-  const known = names.length > 0 ? `there are: ${names.join(", ")}` : "there are none yet";
-  return new UserError(`There is no subscription "${name}"; ${known}`);
 }
 
 function parseList(text: string): string[] {

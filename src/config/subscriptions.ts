@@ -106,3 +106,9 @@ export async function changeEntries(home: Home, change: (entries: Entries) => En
     lock.release();
   }
 }
+
+/** What to tell someone who named a subscription that is not there. */
+export function unknownSubscription(name: string, names: readonly string[]): UserError {
+  const known = names.length > 0 ? `there are: ${names.join(", ")}` : "there are none yet";
+  return new UserError(`There is no subscription "${name}"; ${known}`);
+}
