@@ -14,8 +14,9 @@ export function createContext(): Context {
     err: (text) => writeAll(2, text),
     isErrTerminal: process.stderr.isTTY === true,
     self: [process.execPath, main],
-    startGateway: async (config, sink) => (await import("./start.ts")).startGateway(config, sink),
+    startGateway: async (load, sink) => (await import("./start.ts")).startGateway(load, sink),
     onStop,
+    onReload: (reload) => void process.on("SIGHUP", reload),
     setExitCode: (code) => {
       process.exitCode = code;
     },

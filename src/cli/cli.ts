@@ -1,5 +1,5 @@
 import { Command, CommanderError } from "commander";
-import { ConfigError, type Problem, StoreRefused, StoreUnavailable, UserError } from "../core/errors.ts";
+import { ConfigError, describeProblem, StoreRefused, StoreUnavailable, UserError } from "../core/errors.ts";
 import type { Context } from "./context.ts";
 import * as commands from "./registry.ts";
 import { version } from "./version.ts";
@@ -44,7 +44,7 @@ function report(error: unknown, context: Context): number {
   if (error instanceof ConfigError) {
     const count = error.problems.length;
     context.err(`The configuration has ${count === 1 ? "a problem" : `${count} problems`}:\n`);
-    for (const problem of error.problems) context.err(`  ${describe(problem)}\n`);
+    for (const problem of error.problems) context.err(`  ${describeProblem(problem)}\n`);
     return exitCodes.config;
   }
   context.err(`postern: ${wordsFor(error)}\n`);
@@ -57,10 +57,4 @@ function wordsFor(error: unknown): string {
   // The operating system refused something, for example to write into the home; its sentence names the path.
   const isSystem = "syscall" in error && "code" in error;
   return isExpected || isSystem ? error.message : (error.stack ?? error.message);
-}
-
-/** A problem on one line, its place first, as compilers write it and editors understand it. */
-function describe({ file, line, column, key, message }: Problem): string {
-  const place = file === undefined ? "" : [file, line, column].filter((part) => part !== undefined).join(":");
-  return [place, key, message].filter((part) => part !== "").join(": ");
 }

@@ -14,11 +14,13 @@ export interface Context {
   /** Program and arguments that start this same Postern again. */
   readonly self: readonly string[];
   readonly startGateway: (
-    config: Config,
+    load: () => Promise<Config>,
     sink: { pretty: boolean; write: (line: string) => void },
   ) => Promise<StartedGateway>;
   /** Calls back on SIGTERM and SIGINT. */
   readonly onStop: (stop: () => void) => void;
+  /** Calls back on SIGHUP. */
+  readonly onReload: (reload: () => void) => void;
   /** Numbers from here on count as the command's failure: the process exits with it. */
   setExitCode(code: number): void;
 }
@@ -29,6 +31,8 @@ export interface StartedGateway {
   readonly port: number;
   readonly routes: readonly string[];
   readonly log: { info(fields: object, message: string): void; warn(fields: object, message: string): void };
+  readonly config: Config;
+  reload(): Promise<boolean>;
   stop(): Promise<void>;
 }
 

@@ -1,8 +1,7 @@
 import { type Command, InvalidArgumentError } from "commander";
 import type { Home } from "../config/home.ts";
-import type { Config } from "../config/load.ts";
 import { UserError } from "../core/errors.ts";
-import { type CommonOptions, type Context, homeOf, print } from "./context.ts";
+import { type CommonOptions, type Context, homeOf, print, type StartedGateway } from "./context.ts";
 
 interface RunOptions extends CommonOptions {
   readonly host?: string;
@@ -33,25 +32,24 @@ export function parsePort(text: string): number {
 async function run(options: RunOptions, context: Context): Promise<void> {
   const { loadConfig } = await import("../config/load.ts");
   const home = homeOf(context, options);
-  const config = await loadConfig({ home, env: context.env, host: options.host, port: options.port });
-  if (!config.webhook.enabled) throw new UserError(whatToDoNext(home));
+  const load = async () => {
+    const config = await loadConfig({ home, env: context.env, host: options.host, port: options.port });
+    if (!config.webhook.enabled) throw new UserError(whatToDoNext(home));
+    return config;
+  };
   const stopped = Promise.withResolvers<void>();
   // From the start: a signal that comes while the ledger opens must not kill the process half-way.
   context.onStop(stopped.resolve);
-  const running = await context.startGateway(config, { pretty: context.isErrTerminal, write: context.err });
-  announce(running, config);
+  const running = await context.startGateway(load, { pretty: context.isErrTerminal, write: context.err });
+  context.onReload(() => void running.reload());
+  announce(running);
   const { host, port, routes } = running;
   print(context, options, { host, port, routes, home: home.folder }, []);
   await stopped.promise;
-  running.log.info(
-    { timeoutMs: config.shutdownTimeoutMs },
-    "Stopping: no more requests are taken, what runs may finish",
-  );
   await running.stop();
-  running.log.info({}, "Stopped");
 }
 
-function announce({ host, port, routes, log }: Awaited<ReturnType<Context["startGateway"]>>, config: Config): void {
+function announce({ host, port, routes, log, config }: StartedGateway): void {
   for (const warning of config.warnings) log.warn({ file: config.home.config }, warning);
   const names = routes.length > 0 ? `routes: ${routes.join(", ")}` : "no routes yet";
   log.info(

@@ -48,6 +48,12 @@ export interface Problem {
   readonly message: string;
 }
 
+/** A problem on one line, its place first, as compilers write it and editors understand it. */
+export function describeProblem({ file, line, column, key, message }: Problem): string {
+  const place = file === undefined ? "" : [file, line, column].filter((part) => part !== undefined).join(":");
+  return [place, key, message].filter((part) => part !== "").join(": ");
+}
+
 /** The configuration cannot be used. Carries every problem found, not only the first; the program exits 78. */
 export class ConfigError extends Error {
   override readonly name = "ConfigError";

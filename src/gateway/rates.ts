@@ -11,20 +11,21 @@ const windowMs = 60_000;
  * sender out; failed verifications have a window of their own. Asked for known routes only, so it cannot grow.
  */
 export class Rates {
-  readonly #limit: number;
+  /** Requests per minute and route; may be changed at any time. */
+  limit: number;
   readonly #now: () => number;
   readonly #verified = new Map<string, Window>();
   readonly #failed = new Map<string, Window>();
 
   constructor(limit: number, now: () => number) {
-    this.#limit = limit;
+    this.limit = limit;
     this.#now = now;
   }
 
   /** Seconds until the route has budget again, or `undefined` when it has some now. */
   spentFor(route: string): number | undefined {
     const window = this.#window(this.#verified, route);
-    return window.spent < this.#limit ? undefined : this.#secondsLeft(window);
+    return window.spent < this.limit ? undefined : this.#secondsLeft(window);
   }
 
   /** Spends one verified request. Seconds to wait when there is none left. */
@@ -45,7 +46,7 @@ export class Rates {
 
   #take(windows: Map<string, Window>, route: string): number | undefined {
     const window = this.#window(windows, route);
-    if (window.spent >= this.#limit) return this.#secondsLeft(window);
+    if (window.spent >= this.limit) return this.#secondsLeft(window);
     window.spent += 1;
     return undefined;
   }

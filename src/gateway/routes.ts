@@ -1,10 +1,10 @@
-import { stat } from "node:fs/promises";
 import type { Home } from "../config/home.ts";
 import type { Route, RouteContext } from "../config/route.ts";
 import { buildSubscriptions } from "../config/subscriptions.ts";
-import { isMissing, readTextIfThere } from "../lib/file.ts";
+import { fileSignature, readTextIfThere } from "../lib/file.ts";
 import type { Log } from "../lib/log.ts";
 
+/** What the routes are made from. `fixed` and `context` may change; `rebuild` then says so. */
 export interface RoutesOptions {
   readonly home: Home;
   /** Static routes: they win over subscriptions of the same name. */
@@ -17,7 +17,8 @@ export interface RoutesOptions {
 export class Routes {
   readonly #options: RoutesOptions;
   #subscribed: ReadonlyMap<string, Route> = new Map();
-  #seen = "";
+  /** `undefined` makes the next look read the file in any case. */
+  #seen: string | undefined = "";
   #looking: Promise<void> | undefined;
   #next: Promise<void> | undefined;
 
@@ -31,6 +32,11 @@ export class Routes {
     if (fixed) return fixed;
     await this.refresh();
     return this.#subscribed.get(name);
+  }
+
+  /** The configuration was replaced: at the next look the subscriptions are read again, whether they changed or not. */
+  rebuild(): void {
+    this.#seen = undefined;
   }
 
   /** All names, static ones first. */
@@ -64,7 +70,7 @@ export class Routes {
   async #look(): Promise<void> {
     const { home, context, log } = this.#options;
     try {
-      const signature = await signatureOf(home.subscriptions);
+      const signature = await fileSignature(home.subscriptions);
       if (signature === this.#seen) return;
       const text = (await readTextIfThere(home.subscriptions)) ?? "";
       this.#seen = signature;
@@ -79,16 +85,5 @@ export class Routes {
         "The subscriptions file cannot be read; the last good ones stay in force",
       );
     }
-  }
-}
-
-/** Changes whenever the file does: a rename brings another inode even within one tick of the clock. */
-async function signatureOf(path: string): Promise<string> {
-  try {
-    const { ino, size, mtimeNs, ctimeNs } = await stat(path, { bigint: true });
-    return `${ino}:${size}:${mtimeNs}:${ctimeNs}`;
-  } catch (error) {
-    if (isMissing(error)) return "";
-    throw error;
   }
 }

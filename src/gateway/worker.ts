@@ -11,6 +11,7 @@ import type { Deliveries } from "./deliver.ts";
 import { insist } from "./insist.ts";
 import { Lane } from "./lane.ts";
 
+/** What the worker works with. `config`, `agent` and `sandbox` may change between two jobs. */
 export interface WorkerOptions {
   readonly config: Config;
   readonly ledger: Ledger;
@@ -44,10 +45,13 @@ export class Worker {
 
   constructor(options: WorkerOptions) {
     this.#options = options;
-    const { ledger, log, now, config } = options;
+    const { ledger, log, now } = options;
     this.#runs = new Lane({
       name: "runs",
-      capacity: config.agent.maxConcurrent,
+      // Read each time: the configuration may be replaced.
+      get capacity() {
+        return options.config.agent.maxConcurrent;
+      },
       take: (limit) => this.#takeJobs(limit),
       work: (job, signal) => this.#run(job, signal),
       nextDue: async () => (this.#isParked ? now() + readinessMs : (await ledger.nextDue()).jobs),
@@ -76,6 +80,13 @@ export class Worker {
   /** A job was accepted. */
   wake(): void {
     this.#runs.wake();
+  }
+
+  /** The configuration was replaced: what could not run may run now. */
+  reconsider(): void {
+    this.#blocked = undefined;
+    this.#runs.wake();
+    this.#sends.wake();
   }
 
   /**

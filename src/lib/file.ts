@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { mkdir, open, readFile, rename, rm } from "node:fs/promises";
+import { mkdir, open, readFile, rename, rm, stat } from "node:fs/promises";
 import { dirname } from "node:path";
 
 /** The file's text, or `undefined` when there is no such file. Other errors throw. */
@@ -53,4 +53,18 @@ async function syncFolder(path: string): Promise<void> {
 /** Makes a folder that only its owner may enter; one that is there already keeps its mode. */
 export async function makePrivateFolder(path: string): Promise<void> {
   await mkdir(path, { recursive: true, mode: 0o700 });
+}
+
+/**
+ * A text that changes whenever the file does: a rename brings another inode even within one tick of the clock. Empty when
+ * there is no such file.
+ */
+export async function fileSignature(path: string): Promise<string> {
+  try {
+    const { ino, size, mtimeNs, ctimeNs } = await stat(path, { bigint: true });
+    return `${ino}:${size}:${mtimeNs}:${ctimeNs}`;
+  } catch (error) {
+    if (isMissing(error)) return "";
+    throw error;
+  }
 }

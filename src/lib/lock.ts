@@ -12,8 +12,7 @@ export interface Lock {
  * be left behind by a process that was killed.
  */
 export function takeLock(path: string, waitMs: number): Lock | undefined {
-  closeSync(openSync(path, "a", 0o600));
-  chmodSync(path, 0o600);
+  makeFile(path);
   const database = new DatabaseSync(path, { timeout: waitMs });
   try {
     database.exec("pragma journal_mode = off; begin exclusive");
@@ -23,4 +22,14 @@ export function takeLock(path: string, waitMs: number): Lock | undefined {
     throw error;
   }
   return { release: () => database.close() };
+}
+
+/** Makes the file if it is not there. One that is there must not be opened: closing it again would free this process's lock. */
+function makeFile(path: string): void {
+  try {
+    closeSync(openSync(path, "wx", 0o600));
+  } catch (error) {
+    if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
+    chmodSync(path, 0o600);
+  }
 }

@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Duplex } from "node:stream";
 import { killGroup, plainEnvironment } from "../lib/spawn.ts";
-import { countThreads, defaultLimits, type Limits, prlimitOptions } from "./limits.ts";
+import { defaultLimits, type Limits, prlimitOptions, processLimits } from "./limits.ts";
 import { probe } from "./probe.ts";
 import { accounts, commandLine, descriptor, findPrograms } from "./profile.ts";
 import type { Sandbox, Workspace, WorkspaceOptions } from "./sandbox.ts";
@@ -39,8 +39,9 @@ async function openSandbox(options: BubblewrapOptions, workspace: WorkspaceOptio
   const slot = uid === 0 ? await claimSlot() : undefined;
   const release = () => slot?.release();
   try {
-    const prlimit = await prlimitOptions(await withOwnThreads(limits, slot ? undefined : uid));
-    const argv = commandLine(programs, slot?.uid, prlimit, limits);
+    const { outside, inside: processesInside } = await processLimits(limits.processes, slot ? undefined : uid);
+    const prlimit = await prlimitOptions({ ...limits, processes: outside });
+    const argv = commandLine({ programs, uid: slot?.uid, prlimit, limits, processesInside });
     return await openShell(host(argv, filter, release), workspace);
   } catch (error) {
     release();
@@ -52,12 +53,6 @@ function compileFilter(): Buffer {
   if (process.platform === "linux" && isKnownArchitecture(process.arch)) return seccompFilter(process.arch);
   const machine = `${process.platform} ${process.arch}`;
   throw new Error(`the sandbox needs Linux on x64 or arm64, not ${machine}; set terminal.backend to another one`);
-}
-
-/** The kernel counts processes per user, so what our user already runs has to come on top. A slot's user runs nothing. */
-async function withOwnThreads(limits: Limits, uid: number | undefined): Promise<Limits> {
-  if (uid === undefined) return limits;
-  return { ...limits, processes: limits.processes + (await countThreads(uid)) };
 }
 
 function host([file = "", ...args]: string[], filter: Buffer, release: () => void): ShellHost {

@@ -1,4 +1,5 @@
 import { readdir, readFile } from "node:fs/promises";
+import { release } from "node:os";
 
 /** What one sandboxed workspace may use. Memory is per process: total memory has no bound but the number of processes. */
 export interface Limits {
@@ -39,6 +40,32 @@ const resources = [
   { option: "core", label: "Max core file size", value: () => 0 },
 ] as const;
 
+/** Where the limit on processes is set: on the whole, and again inside, where the kernel counts anew. */
+export interface ProcessLimits {
+  readonly outside: number;
+  readonly inside: number | undefined;
+}
+
+/** How many full workspaces of one user there is room for when the kernel also counts inside. */
+const workspacesOfOneUser = 16;
+
+/**
+ * The kernel counts processes per user, so what `uid` runs already comes on top, and workspaces of one user share what is
+ * left. Since Linux 5.14 it counts per user namespace as well: there each workspace has its own limit inside. A slot's
+ * user (`uid` is `undefined`) runs nothing else and needs neither.
+ */
+export async function processLimits(processes: number, uid: number | undefined): Promise<ProcessLimits> {
+  if (uid === undefined) return { outside: processes, inside: undefined };
+  const threads = await countThreads(uid);
+  if (!countsPerNamespace(release())) return { outside: threads + processes, inside: undefined };
+  return { outside: threads + processes * workspacesOfOneUser, inside: processes };
+}
+
+function countsPerNamespace(kernel: string): boolean {
+  const [major = 0, minor = 0] = kernel.split(/[.-]/).map(Number);
+  return major > 5 || (major === 5 && minor >= 14);
+}
+
 /** Arguments for `prlimit`. None is above the gateway's own hard limit, because only root may raise that. */
 export async function prlimitOptions(limits: Limits): Promise<string[]> {
   const own = await readFile("/proc/self/limits", "utf8");
@@ -52,8 +79,7 @@ function hardLimit(table: string, label: string): number {
   return hard === undefined || hard === "unlimited" ? Number.POSITIVE_INFINITY : Number(hard);
 }
 
-/** How many threads a user has on this machine: the kernel counts `processes` per user, not per workspace. */
-export async function countThreads(uid: number): Promise<number> {
+async function countThreads(uid: number): Promise<number> {
   const pids = (await readdir("/proc")).filter((name) => /^\d+$/.test(name));
   const counts = await Promise.all(pids.map((pid) => threadsOf(pid, uid)));
   return counts.reduce((sum, count) => sum + count, 0);

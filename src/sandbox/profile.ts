@@ -54,17 +54,29 @@ export const accounts = {
   group: "agent:x:1000:\nnogroup:x:65534:\n",
 } as const;
 
+export interface Launch {
+  readonly programs: Programs;
+  /** User of the host to run as; `undefined` when we are an ordinary user already. */
+  readonly uid: number | undefined;
+  /** Arguments of the outer prlimit. */
+  readonly prlimit: readonly string[];
+  readonly limits: Limits;
+  /** Limit on processes to be set once more inside, see `processLimits`. */
+  readonly processesInside: number | undefined;
+}
+
 /**
  * The whole command line, outermost program first. The order is part of the profile: as root, bubblewrap alone is no
  * sandbox (`/proc/sys/kernel/core_pattern` stays writable), so root is given up first; limits must be set before
  * bubblewrap takes the right to do so away.
  */
-export function commandLine(programs: Programs, uid: number | undefined, prlimit: string[], limits: Limits): string[] {
+export function commandLine({ programs, uid, prlimit, limits, processesInside }: Launch): string[] {
   const user = ["--reuid", String(uid), "--regid", String(uid), "--clear-groups", "--no-new-privs"];
   return [
     ...(programs.setpriv && uid !== undefined ? [programs.setpriv, ...user] : []),
     ...[programs.prlimit, ...prlimit],
     ...[programs.bwrap, ...isolation, ...fileSystem(limits), ...environment],
+    ...(processesInside === undefined ? [] : ["prlimit", `--nproc=${processesInside}`]),
     ...["bash", "--norc", "--noprofile", "-c", supervisor],
   ];
 }

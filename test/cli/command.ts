@@ -28,8 +28,12 @@ export async function run(
     },
     isErrTerminal: false,
     self: [process.execPath, mainPath],
-    startGateway: () => Promise.reject(new Error("This test starts no gateway")),
+    startGateway: async (load) => {
+      await load();
+      throw new Error("This test starts no gateway");
+    },
     onStop() {},
+    onReload() {},
     setExitCode() {},
     ...changes,
   };

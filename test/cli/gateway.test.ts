@@ -37,7 +37,8 @@ test("flags reach the gateway, and --json prints the address once it listens", a
   const home = await makeHome(t, { "config.yaml": previewConfig });
   const seen: unknown[] = [];
   let stopped = 0;
-  const started: StartedGateway = {
+  const started: Omit<StartedGateway, "config"> = {
+    reload: async () => true,
     host: "::1",
     port: 4321,
     routes: ["hello"],
@@ -47,9 +48,10 @@ test("flags reach the gateway, and --json prints the address once it listens", a
     },
   };
   const { code, out } = await run(home, ["gateway", "run", "--host", "::1", "--port", "4321", "--json"], {
-    startGateway: async ({ webhook }) => {
-      seen.push([webhook.host, webhook.port]);
-      return started;
+    startGateway: async (load) => {
+      const config = await load();
+      seen.push([config.webhook.host, config.webhook.port]);
+      return { ...started, config };
     },
     onStop: (stop) => setImmediate(stop),
   });

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
-import { suite, test } from "node:test";
+import { suite, type TestContext, test } from "node:test";
 import * as sandboxes from "../../src/sandbox/registry.ts";
 import type { ExecOptions, ExecResult, Sandbox, Workspace } from "../../src/sandbox/sandbox.ts";
 import { missing } from "../needs.ts";
@@ -144,6 +144,13 @@ function limitsCommands(sandbox: Sandbox) {
       await until(() => processesWith(mark).length === 0, "the end of what the command started");
     }));
 
+  test("does not take a command that is stopped for one that has ended", () =>
+    withWorkspace(sandbox, async (run) => {
+      const result = await run("echo before; kill -STOP $$; echo after", { timeoutMs: 300 });
+      assert.deepEqual(result, { exitCode: 137, output: "before\n", truncated: false, timedOut: true });
+      assert.equal((await run("echo next")).output, "next\n");
+    }));
+
   test("cuts long output in the middle", () =>
     withWorkspace(sandbox, async (run) => {
       const { output, truncated, exitCode } = await run("seq 1 100000", { maxOutputBytes: 1000 });
@@ -186,24 +193,25 @@ function handlesBackgroundProcesses(sandbox: Sandbox) {
 }
 
 function closes(sandbox: Sandbox) {
-  test("closes twice and takes no command afterwards", async () => {
-    const workspace = await sandbox.open({ env: {}, signal: new AbortController().signal });
+  test("closes twice and takes no command afterwards", async (t) => {
+    const workspace = await openFor(t, sandbox);
     await workspace.close();
     await workspace.close();
     await assert.rejects(workspace.exec("true", usual), /the workspace is closed/);
   });
 
-  test("rejects a command that runs when it is closed", async () => {
-    const workspace = await sandbox.open({ env: {}, signal: new AbortController().signal });
+  test("rejects a command that runs when it is closed", async (t) => {
+    const workspace = await openFor(t, sandbox);
     const rejected = assert.rejects(workspace.exec("sleep 600", usual), /the workspace is closed/);
     await workspace.close();
     await rejected;
   });
 
-  test("ends everything within two seconds when its signal is aborted", async () => {
+  test("ends everything within two seconds when its signal is aborted", async (t) => {
     const mark = uniqueSeconds();
     const controller = new AbortController();
     const workspace = await sandbox.open({ env: {}, signal: controller.signal });
+    t.after(() => workspace.close());
     const rejected = assert.rejects(workspace.exec(`sleep ${mark}`, usual), /aborted/);
     await until(() => processesWith(mark).length > 0, "the command's start");
     const started = performance.now();
@@ -226,8 +234,8 @@ function closes(sandbox: Sandbox) {
 
 function surviveItsOwnEnd(sandbox: Sandbox) {
   for (const attack of ["kill -KILL $PPID; sleep 600", "kill $PPID; sleep 600"]) {
-    test(`answers with an error, not with silence, when a command ends its own supervisor: ${attack}`, async () => {
-      const workspace = await sandbox.open({ env: {}, signal: new AbortController().signal });
+    test(`answers with an error, not with silence, when a command ends its own supervisor: ${attack}`, async (t) => {
+      const workspace = await openFor(t, sandbox);
       const started = performance.now();
       await assert.rejects(workspace.exec(attack, usual), /the workspace ended unexpectedly/);
       await assert.rejects(workspace.exec("true", usual), /the workspace ended unexpectedly/);
@@ -236,8 +244,8 @@ function surviveItsOwnEnd(sandbox: Sandbox) {
     });
   }
 
-  test("gives up a workspace in which a command cannot be stopped", async () => {
-    const workspace = await sandbox.open({ env: {}, signal: new AbortController().signal });
+  test("gives up a workspace in which a command cannot be stopped", async (t) => {
+    const workspace = await openFor(t, sandbox);
     const mark = uniqueSeconds();
     const result = await workspace.exec(`echo caught; kill -STOP $PPID; sleep ${mark}`, { ...usual, timeoutMs: 200 });
     assert.deepEqual(result, { exitCode: 137, output: "caught\n", truncated: false, timedOut: true });
@@ -252,7 +260,7 @@ const usual: ExecOptions = { timeoutMs: 20_000, maxOutputBytes: 100_000 };
 type Run = (command: string, options?: Partial<ExecOptions>) => Promise<ExecResult>;
 
 async function withWorkspace(sandbox: Sandbox, use: (run: Run) => Promise<void>, env: Record<string, string> = {}) {
-  const workspace: Workspace = await sandbox.open({ env, signal: new AbortController().signal });
+  const workspace = await sandbox.open({ env, signal: new AbortController().signal });
   try {
     await use((command, options) => workspace.exec(command, { ...usual, ...options }));
   } finally {
@@ -263,4 +271,11 @@ async function withWorkspace(sandbox: Sandbox, use: (run: Run) => Promise<void>,
 /** An argument for `sleep` that no other process of this machine has. */
 function uniqueSeconds(): string {
   return `600.${BigInt(`0x${randomUUID().replaceAll("-", "")}`)}`;
+}
+
+/** Closed at the test's end whatever happens: an open workspace would keep the test process alive. */
+async function openFor(t: TestContext, sandbox: Sandbox): Promise<Workspace> {
+  const workspace = await sandbox.open({ env: {}, signal: new AbortController().signal });
+  t.after(() => workspace.close());
+  return workspace;
 }

@@ -2,28 +2,17 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
-import { closeSync, existsSync, mkdirSync, mkdtempSync, openSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { after, suite, test } from "node:test";
 import { createBubblewrap, explain } from "../../src/sandbox/bubblewrap.ts";
 import { local } from "../../src/sandbox/local.ts";
-import type { ExecResult, Sandbox } from "../../src/sandbox/sandbox.ts";
-import { refusedCalls } from "../../src/sandbox/seccomp.ts";
 import { missing } from "../needs.ts";
 import { hostUid, processesIn, processesWith, until } from "./processes.ts";
+import { exec, mebibyte, sandbox, within } from "./workspaces.ts";
 
-const mebibyte = 1024 ** 2;
-const sandbox = createBubblewrap({
-  limits: {
-    addressSpaceBytes: 512 * mebibyte,
-    fileBytes: 16 * mebibyte,
-    workspaceBytes: 24 * mebibyte,
-    tmpBytes: 8 * mebibyte,
-  },
-});
 const skip = missing("bwrap", "setpriv");
 const root = process.getuid?.() === 0;
 const secret = `secret-${randomUUID()}`;
@@ -77,9 +66,10 @@ suite("what a command in bubblewrap can read", { skip }, () => {
     const command = "sleep 600 & echo $!; echo $GIVEN";
     const workspace = await sandbox.open({ env: { GIVEN: secret }, signal: new AbortController().signal });
     const { output } = await workspace.exec(command, { timeoutMs: 5000, maxOutputBytes: 1000 });
-    assert.ok(output.includes(secret));
-    assert.deepEqual(processesWith(secret), []);
+    const visible = processesWith(secret);
     await workspace.close();
+    assert.ok(output.includes(secret));
+    assert.deepEqual(visible, []);
   });
 });
 
@@ -195,124 +185,6 @@ suite("what a command in bubblewrap can reach", { skip }, () => {
   });
 });
 
-suite("what the kernel refuses a command in bubblewrap", { skip: skip || missing("strace", "python3") }, () => {
-  const refusals = `import ctypes, sys
-libc = ctypes.CDLL(None, use_errno=True)
-for number in sys.argv[1:]:
-    result = libc.syscall(int(number), -1, -1, -1, -1, -1, -1)
-    print(number, result, ctypes.get_errno())`;
-  const python = (code: string, ...args: (number | string)[]) => `/usr/bin/python3 -c '${code}' ${args.join(" ")}`;
-
-  test("every call of the filter's table", async () => {
-    const calls = refusedCalls(process.arch === "arm64" ? "arm64" : "x64");
-    const { output } = await exec(sandbox, python(refusals, ...calls));
-    assert.deepEqual(
-      output.trim().split("\n"),
-      calls.map((call) => `${call} -1 1`),
-    );
-  });
-
-  test("clone3, so that libraries fall back to a call that can be judged", async () => {
-    assert.equal((await exec(sandbox, python(refusals, 435))).output, "435 -1 38\n");
-    assert.notEqual((await exec(local, python(refusals, 435))).output, "435 -1 38\n");
-  });
-
-  test("to trace a process, which a local command can", async () => {
-    const attack = "strace -o /dev/null true";
-    assert.equal((await exec(local, attack)).exitCode, 0);
-    assert.match((await exec(sandbox, attack)).output, /Operation not permitted/);
-  });
-
-  test("the x32 ABI, by ending the process", { skip: process.arch !== "x64" }, async () => {
-    const badCall = 128 + 31;
-    assert.equal((await exec(sandbox, python(refusals, 0x4000_0027))).exitCode, badCall);
-    assert.equal((await exec(local, python(refusals, 0x4000_0027))).exitCode, 0);
-  });
-
-  test("more memory than its address space, which a local command gets", async () => {
-    const attack = python("x = bytearray(700 * 1024 * 1024); print(len(x))");
-    assert.equal((await exec(local, attack)).output, `${700 * mebibyte}\n`);
-    assert.match((await exec(sandbox, attack)).output, /MemoryError/);
-  });
-
-  test("more processes than its limit, which a local command gets", async () => {
-    const attack = python(
-      `import os, signal
-children = []
-try:
-    for _ in range(200):
-        child = os.fork()
-        if child == 0: signal.pause()
-        children.append(child)
-except OSError: pass
-print(len(children))
-for child in children: os.kill(child, signal.SIGKILL)`.replaceAll("'", ""),
-    );
-    assert.equal((await exec(local, attack)).output, "200\n");
-    const { output } = await exec(sandbox, attack);
-    assert.ok(Number(output) > 10 && Number(output) < 64, output);
-  });
-});
-
-suite("how a bubblewrap workspace ends", { skip }, () => {
-  for (const attack of [
-    "bomb() { bomb | bomb & }; bomb; sleep 600",
-    "kill -KILL -1; sleep 600",
-    "setsid -f sleep 600; (trap '' TERM HUP INT; setsid sleep 600 & disown); kill -KILL $PPID; sleep 600",
-    "exec 1>&- 2>&-; sleep 600",
-  ]) {
-    test(`leaves nothing after: ${attack}`, async () => {
-      const workspace = await sandbox.open({ env: {}, signal: new AbortController().signal });
-      const options = { timeoutMs: 300, maxOutputBytes: 1000 };
-      const namespace = (await workspace.exec("readlink /proc/self/ns/pid", options)).output.trim();
-      assert.ok(processesIn(namespace).length > 1);
-      const end = await workspace.exec(attack, options).catch((error: Error) => error);
-      assert.ok(end instanceof Error ? /ended unexpectedly/.test(end.message) : end.timedOut);
-      await workspace.close();
-      await until(() => processesIn(namespace).length === 0, "the end of every process");
-    });
-  }
-
-  test("with nothing left the moment that close returns", async () => {
-    for (let round = 0; round < 10; round += 1) {
-      const workspace = await sandbox.open({ env: {}, signal: new AbortController().signal });
-      const look = "setsid -f sleep 600; readlink /proc/self/ns/pid";
-      const { output } = await workspace.exec(look, { timeoutMs: 5000, maxOutputBytes: 1000 });
-      assert.ok(processesIn(output.trim()).length > 1);
-      await workspace.close();
-      assert.deepEqual(processesIn(output.trim()), []);
-    }
-  });
-
-  test("when the gateway is killed, whose open files it never had", async () => {
-    const inherited = openSync(import.meta.filename, "r");
-    const highest = 20;
-    const gateway = spawn(process.execPath, [join(import.meta.dirname, "gateway.ts")], {
-      stdio: ["ignore", "pipe", "inherit", ...new Array(highest - 3).fill("ignore"), inherited],
-    });
-    closeSync(inherited);
-    const [line] = await once(createInterface(gateway.stdout!), "line");
-    const [namespace = "", descriptors] = JSON.parse(line);
-    assert.equal(descriptors, "3 [1-9][0-9]*");
-    assert.ok(processesIn(namespace).length > 1);
-    gateway.kill("SIGKILL");
-    await until(() => processesIn(namespace).length === 0, "the end of every process");
-  });
-
-  test("while others of the same gateway go on, each with its own limit on processes", async () => {
-    const workspaces = await Promise.all(
-      Array.from({ length: 8 }, () => sandbox.open({ env: {}, signal: new AbortController().signal })),
-    );
-    const options = { timeoutMs: 10_000, maxOutputBytes: 1000 };
-    const start = "for i in {1..20}; do sleep 600 & done; echo done";
-    const results = await Promise.all(workspaces.map((workspace) => workspace.exec(start, options)));
-    assert.deepEqual(new Set(results.map((result) => result.output)), new Set(["done\n"]));
-    await workspaces.shift()?.close();
-    assert.equal((await workspaces[0]?.exec("jobs; echo alive", options))?.output, "alive\n");
-    await Promise.all(workspaces.map((workspace) => workspace.close()));
-  });
-});
-
 suite("why bubblewrap is blocked", () => {
   const hint = "(or set terminal.backend: local to run without isolation)";
 
@@ -349,24 +221,3 @@ suite("why bubblewrap is blocked", () => {
     assert.equal(explain("the run was aborted", settings), "the run was aborted");
   });
 });
-
-type Run = (command: string) => Promise<ExecResult>;
-
-async function within(backend: Sandbox, use: (run: Run) => Promise<void>) {
-  const workspace = await backend.open({ env: {}, signal: new AbortController().signal });
-  try {
-    await use((command) => workspace.exec(command, { timeoutMs: 20_000, maxOutputBytes: 100_000 }));
-  } finally {
-    await workspace.close();
-  }
-}
-
-/** Runs one command, which must end by itself, in a workspace of its own. */
-async function exec(backend: Sandbox, command: string): Promise<ExecResult> {
-  const results: ExecResult[] = [];
-  await within(backend, async (run) => {
-    results.push(await run(command));
-  });
-  assert.equal(results[0]?.timedOut, false);
-  return results[0]!;
-}

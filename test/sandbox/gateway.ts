@@ -2,7 +2,7 @@ import { createBubblewrap } from "../../src/sandbox/bubblewrap.ts";
 
 /**
  * A gateway to kill: opens a workspace with a process in the background, prints what it found inside, and then waits.
- * Started by `bubblewrap.test.ts`.
+ * Started by `end.test.ts`.
  */
 const workspace = await createBubblewrap().open({ env: {}, signal: new AbortController().signal });
 const look = "sleep 600 & readlink /proc/self/ns/pid; cd /proc/self/fd; echo [3-9]* [1-9][0-9]*";
