@@ -1,6 +1,11 @@
 import { writeSync } from "node:fs";
+import { isatty } from "node:tty";
 import { fileURLToPath } from "node:url";
 import type { Context } from "./cli/context.ts";
+import { LineWriter } from "./lib/lines.ts";
+
+/** What goes to the log as a message counts as delivered when it is written within this time. */
+const logPatienceMs = 10_000;
 
 /** A second signal this long after the first means that somebody will not wait. */
 const patienceMs = 1_000;
@@ -12,9 +17,13 @@ export function createContext(): Context {
     env: process.env,
     out: (text) => writeAll(1, text),
     err: (text) => writeAll(2, text),
-    isErrTerminal: process.stderr.isTTY === true,
     self: [process.execPath, main],
-    startGateway: async (load, sink) => (await import("./start.ts")).startGateway(load, sink),
+    async startGateway(load) {
+      const { startGateway } = await import("./start.ts");
+      const lines = new LineWriter(2);
+      const write = (line: string) => lines.write(line);
+      return startGateway(load, { pretty: isatty(2), write, flush: () => lines.flush(logPatienceMs) });
+    },
     onStop,
     onReload: (reload) => void process.on("SIGHUP", reload),
     setExitCode: (code) => {

@@ -41,6 +41,7 @@ const lockWaitMs = 3_000;
 export interface LogSink {
   readonly pretty: boolean;
   readonly write: (line: string) => void;
+  readonly flush: () => Promise<void>;
 }
 
 /** How often the configuration's files are looked at for changes. */

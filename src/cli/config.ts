@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import { ConfigError } from "../core/errors.ts";
 import { type CommonOptions, type Context, homeOf, print } from "./context.ts";
 
-/** `postern config check`: is the configuration right, before the gateway is started with it. */
+/** `postern config check|schema`: is the configuration right, before the gateway is started with it, and help in writing it. */
 export function config(program: Command, context: Context): void {
   const group = program
     .command("config")
@@ -17,7 +17,22 @@ export function config(program: Command, context: Context): void {
     .action(async (_options: CommonOptions, command: Command) =>
       check(command.optsWithGlobals<CommonOptions>(), context),
     );
+  group
+    .command("schema")
+    .description("Print the JSON Schema of config.yaml, with which editors complete and check it")
+    .addHelpText("after", schemaHelp)
+    .action(async () => {
+      const { configJsonSchema } = await import("../config/json-schema.ts");
+      context.out(`${JSON.stringify(configJsonSchema(), null, 2)}\n`);
+    });
 }
+
+const schemaHelp = `
+Example:
+  $ postern config schema > ~/.postern/config.schema.json
+
+Then write this as the first line of ~/.postern/config.yaml (for the YAML language server, in most editors):
+  # yaml-language-server: $schema=config.schema.json`;
 
 async function check(options: CommonOptions, context: Context): Promise<void> {
   const { loadConfig } = await import("../config/load.ts");

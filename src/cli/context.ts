@@ -10,13 +10,10 @@ export interface Context {
   readonly out: (text: string) => void;
   /** Messages for a person, and the log: standard error. */
   readonly err: (text: string) => void;
-  readonly isErrTerminal: boolean;
   /** Program and arguments that start this same Postern again. */
   readonly self: readonly string[];
-  readonly startGateway: (
-    load: () => Promise<Config>,
-    sink: { pretty: boolean; write: (line: string) => void },
-  ) => Promise<StartedGateway>;
+  /** Starts a gateway in this process, which logs to standard error. `load` reads its configuration, now and later. */
+  readonly startGateway: (load: () => Promise<Config>) => Promise<StartedGateway>;
   /** Calls back on SIGTERM and SIGINT. */
   readonly onStop: (stop: () => void) => void;
   /** Calls back on SIGHUP. */

