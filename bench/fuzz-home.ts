@@ -31,10 +31,7 @@ const filters = [
   { field: "number", not_equals: 13 },
   { field: "blocked", missing: true },
   {
-    all: [
-      { field: "payload.action", exists: true },
-      { not: [{ field: "event", equals: "ping" }] },
-    ],
+    all: [{ field: "payload.action", exists: true }, { not: [{ field: "event", equals: "ping" }] }],
   },
 ];
 
@@ -46,7 +43,8 @@ function configuration(telegram: { readonly baseUrl: string; readonly token: str
         routes: {
           agent: {
             secret: secrets.agent,
-            prompt: "Look at {title} by {user.login}, {list.0.x}, {a.b.c.d}: {__raw__} {constructor.name} {__proto__.x}",
+            prompt:
+              "Look at {title} by {user.login}, {list.0.x}, {a.b.c.d}: {__raw__} {constructor.name} {__proto__.x}",
           },
           review: {
             ...{ secret: secrets.review, events: ["pull_request", "merge_request"], filters },

@@ -24,10 +24,15 @@ export interface Delivery {
   readonly pieces: readonly Buffer[];
   /** Well framed: it may share its connection with others, and gets exactly one answer. */
   readonly isClean: boolean;
-  /** `answer`: wait for one; `end`: close our side once all is written; `reset`: cut the connection then. */
+  /** `answer`: wait for it; `end`: close our side when none comes soon; `reset`: cut the connection once all is written. */
   readonly ending: "answer" | "end" | "reset";
+  /** How many answers are waited for. */
+  readonly answers: number;
   readonly isHead: boolean;
 }
+
+/** How long an answer may take that need not come. */
+const patienceMs = 200;
 
 /** The server cuts whoever is slower than 15 s, and looks for such every 2 s. */
 const deadlineMs = 25_000;
@@ -70,7 +75,8 @@ export class Lane {
   }
 }
 
-async function exchange(socket: Socket, { pieces, isClean, ending, isHead }: Delivery): Promise<Outcome> {
+async function exchange(socket: Socket, delivery: Delivery): Promise<Outcome> {
+  const { pieces, isClean, ending, isHead } = delivery;
   const { promise, resolve } = Promise.withResolvers<boolean>();
   const answers: Answer[] = [];
   let received = "";
@@ -82,7 +88,7 @@ async function exchange(socket: Socket, { pieces, isClean, ending, isHead }: Del
       received = received.slice(found.length);
       if (found.answer.status >= 200) answers.push(found.answer);
     }
-    if (answers.length === 0) return;
+    if (answers.length < delivery.answers) return;
     if (isClean) resolve(false);
     // Whatever else the server makes of it comes before it closes.
     else socket.end();
@@ -92,10 +98,11 @@ async function exchange(socket: Socket, { pieces, isClean, ending, isHead }: Del
   socket.on("data", take).once("close", gone);
   if (socket.destroyed) gone();
   await write(socket, pieces);
-  if (ending === "end") socket.end();
+  const closing = ending === "end" ? setTimeout(() => socket.end(), patienceMs) : undefined;
   if (ending === "reset") socket.resetAndDestroy();
   const hung = await promise;
   clearTimeout(timer);
+  clearTimeout(closing);
   socket.off("data", take).off("close", gone);
   return { answers, rest: received, hung };
 }

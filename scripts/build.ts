@@ -11,7 +11,7 @@ const dist = join(root, "dist");
 rmSync(dist, { recursive: true, force: true });
 execFileSync(join(root, "node_modules/.bin/tsc"), ["-p", "tsconfig.build.json"], { cwd: root, stdio: "inherit" });
 for (const file of globSync("src/**/*.sql", { cwd: root })) cpSync(join(root, file), join(dist, file));
-for (const name of ["bin", "samples", "README.md", "LICENSE"])
+for (const name of ["bin", "samples", "docs", "README.md", "LICENSE"])
   cpSync(join(root, name), join(dist, name), { recursive: true });
 
 const { name, version, description, license, type, bin, dependencies } = JSON.parse(

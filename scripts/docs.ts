@@ -44,7 +44,7 @@ secrets.
 
 | Question | Answer |
 |---|---|
-| Which value counts when several are set? | A flag of the command, else the environment, else \`.env\`, else \`config.yaml\`, else the default. For the model's name and address it is \`config.yaml\` before the environment. |
+| Which value counts when several are set? | A flag (\`--host\`, \`--port\`), else the environment, else \`.env\`, else \`config.yaml\`, else the default. For the model's name and address it is \`config.yaml\` before the environment. |
 | How do I check what I wrote? | \`postern config check\` names every mistake with file, line and column, and exits 78 if there is one. |
 | Several gateways for one user? | \`--profile NAME\` or \`POSTERN_PROFILE\`: the home is then \`profiles/NAME\` in the home. |
 | How does my editor help? | \`postern config schema > ~/.postern/config.schema.json\`, and the first line of the example below. |
@@ -75,6 +75,12 @@ A time is a number of seconds, or text such as \`500ms\`, \`30s\`, \`10m\`, \`2h
 \`off\` will do as well. Whole numbers may be of any size: a chat's id keeps all its digits.
 `;
 
+const targetsHead = `## Targets
+
+What \`deliver\` may name. A target that the environment or \`.env\` sets up needs no section in \`config.yaml\`; where there is
+one, it must say \`enabled: true\` (\`github_comment\` and \`log\` are always there).
+`;
+
 /** The whole page. */
 export function configurationPage(): string {
   const { platforms, ...sections } = schema.properties ?? {};
@@ -86,7 +92,7 @@ export function configurationPage(): string {
     section("platforms.webhook.extra.routes.NAME", definitions.route ?? {}),
     ...grouped.map(([name, one]) => section(name, one)),
     `## Other keys\n\n${table(Object.fromEntries(single))}`,
-    "## Targets\n\nWhat `deliver` may name. A secret is best kept in `.env`.\n",
+    targetsHead,
     ...Object.values(targets).map(targetPart),
     environmentPart(),
   ];
@@ -95,7 +101,7 @@ export function configurationPage(): string {
 
 function section(path: string, one: JsonSchema): string {
   const head = `## ${one.title}: \`${path}\`\n\n${one.description}.\n`;
-  return one.properties ? `${head}\n${table(one.properties)}` : head;
+  return Object.keys(one.properties ?? {}).length > 0 ? `${head}\n${table(one.properties ?? {})}` : head;
 }
 
 /** Keys with their type, default and meaning; the column of environment variables only where there are any. */
@@ -115,7 +121,7 @@ function table(properties: Readonly<Record<string, JsonSchema>>): string {
 
 function markdownTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const line = (cells: readonly string[]) => `| ${cells.map((cell) => cell.replaceAll("|", "\\|")).join(" | ")} |\n`;
-  return line(head) + `|${"---|".repeat(head.length)}\n` + rows.map(line).join("");
+  return `${line(head)}|${"---|".repeat(head.length)}\n${rows.map(line).join("")}`;
 }
 
 function code(text: string): string {

@@ -17,6 +17,8 @@ export function createContext(): Context {
     env: process.env,
     out: (text) => writeAll(1, text),
     err: (text) => writeAll(2, text),
+    terminal: () => (isatty(0) && isatty(2) ? { input: process.stdin, output: process.stderr } : undefined),
+    readInput: async () => (await import("node:stream/consumers")).text(process.stdin),
     self: [process.execPath, main],
     async startGateway(load) {
       const { startGateway } = await import("./start.ts");

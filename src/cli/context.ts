@@ -1,5 +1,7 @@
+import type { Readable, Writable } from "node:stream";
 import { findHome, type Home } from "../config/home.ts";
 import type { Config } from "../config/load.ts";
+import { UserError } from "../core/errors.ts";
 import type { Environment } from "../core/types.ts";
 import { plainText } from "../target/neutralise.ts";
 
@@ -10,6 +12,10 @@ export interface Context {
   readonly out: (text: string) => void;
   /** Messages for a person, and the log: standard error. */
   readonly err: (text: string) => void;
+  /** Where a person can be asked, `undefined` when nobody sits there. Questions are no results: they go to standard error. */
+  readonly terminal: () => Terminal | undefined;
+  /** All of standard input, up to its end. */
+  readonly readInput: () => Promise<string>;
   /** Program and arguments that start this same Postern again. */
   readonly self: readonly string[];
   /** Starts a gateway in this process, which logs to standard error. `load` reads its configuration, now and later. */
@@ -20,6 +26,12 @@ export interface Context {
   readonly onReload: (reload: () => void) => void;
   /** Numbers from here on count as the command's failure: the process exits with it. */
   setExitCode(code: number): void;
+}
+
+/** The two sides of a terminal. */
+export interface Terminal {
+  readonly input: Readable;
+  readonly output: Writable;
 }
 
 /** A gateway as `start.ts` hands it over. */
@@ -41,6 +53,13 @@ export interface CommonOptions {
 
 export function homeOf(context: Context, options: CommonOptions): Home {
   return findHome(context.env, options.profile);
+}
+
+/** The secret for a flag whose value is `-`: what stands on standard input, without the line end behind it. */
+export async function secretFromInput(context: Context): Promise<string> {
+  const secret = (await context.readInput()).replace(/\r?\n$/, "");
+  if (secret.trim() !== "") return secret;
+  throw new UserError("There is no secret on standard input; write it there, for example from a file: < secret.txt");
 }
 
 /** Prints one JSON document for machines, or lines for people, in which nothing a stranger sent can steer the terminal. */

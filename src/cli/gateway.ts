@@ -2,13 +2,15 @@ import { type Command, InvalidArgumentError } from "commander";
 import type { Home } from "../config/home.ts";
 import { UserError } from "../core/errors.ts";
 import { type CommonOptions, type Context, homeOf, print, type StartedGateway } from "./context.ts";
+import type { SetupOptions } from "./setup/flags.ts";
+import { appendPair, parsePort } from "./values.ts";
 
 interface RunOptions extends CommonOptions {
   readonly host?: string;
   readonly port?: number;
 }
 
-/** `postern gateway [run]`: the gateway itself. */
+/** `postern gateway [run]`: the gateway itself; `postern gateway setup`: its configuration, by questions or flags. */
 export function gateway(program: Command, context: Context): void {
   const group = program
     .command("gateway")
@@ -21,12 +23,63 @@ export function gateway(program: Command, context: Context): void {
     .option("--port <number>", "listen port, 0 for any free one (default 8644)", parsePort)
     .addHelpText("after", "\nExample:\n  $ postern gateway run --host 127.0.0.1 --port 8644")
     .action(async (_options: RunOptions, command: Command) => run(command.optsWithGlobals<RunOptions>(), context));
+  defineSetup(group, context);
 }
 
-/** A TCP port in digits. */
-export function parsePort(text: string): number {
-  if (/^\d{1,5}$/.test(text) && Number(text) <= 65_535) return Number(text);
-  throw new InvalidArgumentError("Expected a whole number from 0 to 65535");
+function defineSetup(group: Command, context: Context): void {
+  const setup = group
+    .command("setup")
+    .description("Set up the gateway: asks, or takes flags; keeps the comments of config.yaml, writes secrets to .env");
+  addGatewayFlags(setup);
+  addTargetFlags(setup);
+  setup
+    .option("--yes", "ask nothing: what no flag names stays as it is, or gets its default")
+    .addHelpText("after", setupExamples)
+    .action(async (_options: SetupOptions, command: Command) => {
+      const { setUp } = await import("./setup.ts");
+      await setUp(command.optsWithGlobals<SetupOptions>(), command, context);
+    });
+}
+
+function addGatewayFlags(setup: Command): void {
+  setup
+    .option("--enable", "receive webhooks (default of --yes)")
+    .option("--no-enable", "do not")
+    .option("--host <address>", "bind address (default 0.0.0.0)")
+    .option("--port <number>", "listen port (default 8644)", parsePort)
+    .option("--secret <secret>", "secret of routes without their own; - reads it from standard input")
+    .option("--generate-secret", "make one if there is none yet (default of --yes), and print it once")
+    .option("--agent-backend <name>", "builtin (a model), command (a program), preview (answers with the prompt)")
+    .option("--agent-command <command>", "program and arguments of that agent: words, or a JSON list")
+    .option("--model-provider <name>", "openai, anthropic, google, openai-compatible or ollama")
+    .option("--model-name <name>", "name of the model")
+    .option("--model-base-url <url>", "address of the model's server")
+    .option("--model-key <->", "- reads the model's API key from standard input", onlyInput)
+    .option("--terminal-backend <name>", "where the agent's shell commands run (default sandbox)");
+}
+
+function addTargetFlags(setup: Command): void {
+  setup
+    .option("--target <name>", "chat target to set up, for example telegram or email")
+    .option(
+      "--target-setting <key=value>",
+      "a setting of the target; repeat for more; key=- reads standard input",
+      appendPair,
+    )
+    .option("--home-channel <id>", "chat, channel or address that messages go to when a route names none")
+    .option("--test-message", "send a message to the home channel first; nothing is written when it is refused");
+}
+
+const setupExamples = `
+Example:
+  $ postern gateway setup
+  $ postern gateway setup --yes --host 127.0.0.1 --agent-backend preview
+  $ postern gateway setup --yes --target telegram --target-setting token=- --home-channel 42 --test-message < token.txt`;
+
+/** A key among the arguments would stand in the list of processes, for every user to see. */
+function onlyInput(text: string): string {
+  if (text === "-") return text;
+  throw new InvalidArgumentError('Give "-" and the key on standard input, or put it into .env');
 }
 
 async function run(options: RunOptions, context: Context): Promise<void> {
@@ -80,5 +133,6 @@ function whatToDoNext(home: Home): string {
   3. Make a first route:   postern webhook subscribe hello --prompt "Say hello to {name}"
   4. Send an event to it:  postern webhook test hello --payload '{"name":"Ada"}'
 
-WEBHOOK_ENABLED=true in the environment or in ${home.dotenv} enables it too. To look around first: postern demo`;
+WEBHOOK_ENABLED=true in the environment or in ${home.dotenv} enables it too. To be asked
+for all of this instead: postern gateway setup. To look around first: postern demo`;
 }

@@ -1,7 +1,7 @@
 import type { AttemptRecord, EventRecord, JobRecord, MessageRecord, RunRecord } from "../store/store.ts";
 
-/** Texts are shown up to here; `--json` has all of it. */
-const longest = 2_000;
+/** Texts are shown up to here when nothing else is asked for; `--json` has all of it. */
+const usualLength = 2_000;
 
 interface Entry {
   readonly at: number;
@@ -10,8 +10,8 @@ interface Entry {
   readonly detail?: string;
 }
 
-/** An event's life in the order it happened, for a person. */
-export function timeline(event: EventRecord): string[] {
+/** An event's life in the order it happened, for a person. Prompts, answers and messages are cut at `longest` characters. */
+export function timeline(event: EventRecord, longest = usualLength): string[] {
   const head = [
     `Event ${event.id}`,
     `  route ${event.route}, event ${event.type}, delivery ${event.deliveryId}`,
@@ -21,18 +21,18 @@ export function timeline(event: EventRecord): string[] {
   const received = { at: event.receivedAt, text: `received and verified, ${event.body.byteLength} bytes` };
   const ignored = event.state === "ignored" ? [{ at: event.receivedAt, text: `ignored: ${event.reason}` }] : [];
   const entries = [received, ...ignored, ...event.jobs.flatMap(jobEntries)].sort((a, b) => a.at - b.at);
-  return [...head, ...entries.flatMap(lines)];
+  return [...head, ...entries.flatMap((entry) => lines(entry, longest))];
 }
 
-function lines({ at, text, detail }: Entry): string[] {
-  const below = detail === undefined || detail === "" ? [] : shorten(detail).split("\n");
+function lines({ at, text, detail }: Entry, longest: number): string[] {
+  const below = detail === undefined || detail === "" ? [] : shorten(detail, longest).split("\n");
   return [
     `  ${new Date(at).toISOString().slice(11, 23)}  ${text}`,
     ...below.map((line) => `                | ${line}`),
   ];
 }
 
-function shorten(text: string): string {
+function shorten(text: string, longest: number): string {
   return text.length > longest ? `${text.slice(0, longest)}… (${text.length} characters)` : text;
 }
 

@@ -4,14 +4,18 @@ import { findTarget } from "../config/platforms.ts";
 import { addressKeys, badRouteName } from "../config/route.ts";
 import { buildSubscriptions, changeEntries } from "../config/subscriptions.ts";
 import { UserError } from "../core/errors.ts";
-import { isObject } from "../core/json.ts";
+import { isList, isObject, parseJson } from "../core/json.ts";
 import type { Json, JsonObject } from "../core/types.ts";
-import { type CommonOptions, type Context, homeOf, print } from "./context.ts";
+import { locateScript } from "../select/script.ts";
+import { type CommonOptions, type Context, homeOf, print, secretFromInput } from "./context.ts";
 import { webhookUrl } from "./url.ts";
 
 export interface SubscribeOptions extends CommonOptions {
   readonly events?: string[];
   readonly prompt?: string;
+  /** JSON texts, each a filter or a list of them. */
+  readonly filter?: string[];
+  readonly script?: string;
   readonly skill?: string[];
   readonly deliver?: string;
   readonly deliverChatId?: string;
@@ -24,9 +28,10 @@ export interface SubscribeOptions extends CommonOptions {
 type Entry = JsonObject;
 
 /** Makes a subscription, or updates what its flags name and keeps the rest, the secret too. */
-export async function subscribe(name: string, options: SubscribeOptions, context: Context): Promise<void> {
+export async function subscribe(name: string, flags: SubscribeOptions, context: Context): Promise<void> {
   const problem = badRouteName(name);
   if (problem) throw new UserError(`"${name}" cannot be the name: ${problem}`);
+  const options = flags.secret === "-" ? { ...flags, secret: await secretFromInput(context) } : flags;
   const home = homeOf(context, options);
   const config = await loadConfig({ home, env: context.env });
   let entry: Entry = {};
@@ -38,7 +43,8 @@ export async function subscribe(name: string, options: SubscribeOptions, context
     refuseUnusable(name, entry, config);
     return { ...entries, [name]: entry };
   });
-  announce(name, entry, isNew, options, context, config);
+  const notes = [...notesOn(name, config), ...(await scriptNotes(entry, config))];
+  announce({ name, entry, isNew, notes, url: webhookUrl(config.webhook, name) }, options, context);
 }
 
 function update(before: Entry | undefined, options: SubscribeOptions): Entry {
@@ -52,6 +58,8 @@ function update(before: Entry | undefined, options: SubscribeOptions): Entry {
     description: options.description,
     events: options.events,
     prompt: options.prompt,
+    filters: options.filter?.map(parseJson).flatMap((filter) => (isList(filter) ? filter : [filter])),
+    script: options.script,
     skills: options.skill,
     deliver: options.deliver,
     deliver_extra: Object.keys(extra).length > 0 || before?.deliver_extra ? extra : undefined,
@@ -82,23 +90,27 @@ function refuseUnusable(name: string, entry: Entry, config: Config): void {
   throw new UserError(`"${name}" was not saved: ${reasons.join("; ")}`);
 }
 
-function announce(
-  name: string,
-  entry: Entry,
-  isNew: boolean,
-  options: SubscribeOptions,
-  context: Context,
-  config: Config,
-): void {
-  const url = webhookUrl(config.webhook, name);
-  const notes = [
-    config.routes.has(name)
-      ? `config.yaml has a route "${name}" too, and that one wins; remove it there or choose another name`
-      : undefined,
-    config.webhook.enabled
-      ? undefined
-      : 'The gateway is not enabled yet; set "platforms.webhook.enabled: true" or WEBHOOK_ENABLED=true',
-  ].filter((note) => note !== undefined);
+function notesOn(name: string, { routes, webhook }: Config): string[] {
+  const isHidden = `config.yaml has a route "${name}" too, and that one wins; remove it there or choose another name`;
+  const isOff = 'The gateway is not enabled yet; set "platforms.webhook.enabled: true" or WEBHOOK_ENABLED=true';
+  return [...(routes.has(name) ? [isHidden] : []), ...(webhook.enabled ? [] : [isOff])];
+}
+
+/** A script may well be written after the subscription, but until then no event passes. */
+async function scriptNotes({ script }: Entry, { home }: Config): Promise<string[]> {
+  const located = typeof script === "string" ? await locateScript(script, home.folder) : undefined;
+  return located && "problem" in located ? [`${located.problem}; until that is mended every event is ignored`] : [];
+}
+
+interface Saved {
+  readonly name: string;
+  readonly url: string;
+  readonly entry: Entry;
+  readonly isNew: boolean;
+  readonly notes: readonly string[];
+}
+
+function announce({ name, url, entry, isNew, notes }: Saved, options: SubscribeOptions, context: Context): void {
   const secret = isNew ? { secret: String(entry.secret) } : {};
   const unshown = options.secret === undefined ? "unchanged" : "replaced by the given one";
   print(context, options, { name, url, ...secret, created: isNew, notes }, [

@@ -1,5 +1,6 @@
-import { type Command, InvalidArgumentError } from "commander";
+import type { Command } from "commander";
 import { type CommonOptions, type Context, homeOf, print } from "./context.ts";
+import { append, appendJson, appendPair, parseList, parseSeconds } from "./values.ts";
 import type { SubscribeOptions } from "./webhook-subscribe.ts";
 import type { TestOptions } from "./webhook-test.ts";
 
@@ -26,8 +27,9 @@ export function webhook(program: Command, context: Context): void {
     );
   group
     .command("test <name>")
-    .description("Send a signed test event to a subscription of the running gateway")
+    .description("Send a signed test event to a subscription of the running gateway, and see what becomes of it")
     .option("--payload <json>", "the event's body (default: a small test object)")
+    .option("--wait <seconds>", "how long to watch what becomes of it", parseSeconds, 10)
     .addHelpText("after", `\nExample:\n  $ postern webhook test alerts --payload '{"message":"hello"}'`)
     .action(async (name: string, _options: TestOptions, command: Command) => {
       const { testSubscription } = await import("./webhook-test.ts");
@@ -41,16 +43,20 @@ function defineSubscribe(group: Command, context: Context): void {
     .description("Make a subscription and print its URL and secret, or update the one of this name")
     .option("--events <list>", "event types to accept, separated by commas (default: all)", parseList)
     .option("--prompt <template>", "prompt, or the message with --deliver-only; {a.b.c} stands for a payload field")
+    .option("--filter <json>", "filter, or list of filters, that an event must pass; repeat for more", appendJson)
+    .option("--script <path>", "script under <home>/scripts that filters or rewrites the payload")
     .option("--skill <name>", "skill put before the prompt; repeat for alternatives", append)
     .option("--deliver <target>", "where the answer goes (default: log)")
     .option("--deliver-chat-id <id>", "chat, channel or address at the target")
     .option("--deliver-extra <key=value>", "further settings of the target; repeat for more", appendPair)
     .option("--deliver-only", "send the rendered prompt as it is, without an agent")
+    .option("--no-deliver-only", "run an agent again, after --deliver-only")
     .option("--description <text>", "what it is for")
-    .option("--secret <secret>", "use this secret instead of a generated one")
+    .option("--secret <secret>", "use this secret instead of a generated one; - reads it from standard input")
     .addHelpText(
       "after",
-      '\nExample:\n  $ postern webhook subscribe reviews --events pull_request --prompt "Review {pull_request.html_url}"',
+      '\nExample:\n  $ postern webhook subscribe reviews --events pull_request --prompt "Review {pull_request.html_url}"\n' +
+        `  $ postern webhook subscribe opened --filter '{"field":"action","in":["opened","reopened"]}' --secret - < secret.txt`,
     )
     .action(async (name: string, _options: SubscribeOptions, command: Command) => {
       const { subscribe } = await import("./webhook-subscribe.ts");
@@ -95,21 +101,4 @@ async function remove(name: string, options: CommonOptions, context: Context): P
     return others;
   });
   print(context, options, { removed: name }, [`Removed "${name}"`]);
-}
-
-function parseList(text: string): string[] {
-  return text
-    .split(",")
-    .map((item) => item.trim())
-    .filter((item) => item !== "");
-}
-
-function append(text: string, before: string[] = []): string[] {
-  return [...before, text];
-}
-
-function appendPair(text: string, before: Record<string, string> = {}): Record<string, string> {
-  const [, key, value] = /^([^=]+)=(.*)$/s.exec(text) ?? [];
-  if (key === undefined || value === undefined) throw new InvalidArgumentError("Expected key=value");
-  return { ...before, [key]: value };
 }

@@ -74,8 +74,9 @@ function namesOf({ name, neutralName }: Target): string[] {
 
 /** `{to: name, …}` in a list of targets. */
 function deliveryTo(target: Target): JsonSchema {
+  // Last: a target may have a key "to" in its address, which only deliver_extra can hold.
   const to = { type: "string", enum: namesOf(target), description: "The target" };
-  return { title: target.name, ...strict({ to, ...addressProperties([target]) }), required: ["to"] };
+  return { title: target.name, ...strict({ ...addressProperties([target]), to }), required: ["to"] };
 }
 
 function strict(properties: Schemas): JsonSchema {
@@ -122,7 +123,7 @@ function platformSection({ settings, isPlatform }: Target): JsonSchema {
   const keys = Object.fromEntries(
     Object.entries(settings).map(([name, setting]) => [name, settingSchema(name, setting)]),
   );
-  const need = isPlatform ? "Must be true for the target to be used" : "Not needed: the target is always there";
+  const need = isPlatform ? "Must be true where there is a section" : "Has no effect: the target is always there";
   const enabled = { $ref: "#/$defs/flag", description: need };
   const extra = { title: "mapping", ...strict(keys), description: "Any of the keys beside it but enabled" };
   return { ...strict({ enabled, ...keys, extra }), type: ["object", "null"] };

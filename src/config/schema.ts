@@ -178,7 +178,11 @@ const webhookSchema = z.strictObject({
 });
 
 const agentSchema = z.strictObject({
-  backend: z.string().meta({ id: "agentBackend" }).prefault("builtin").describe("Who answers prompts"),
+  backend: z
+    .string()
+    .meta({ id: "agentBackend" })
+    .prefault("builtin")
+    .describe("builtin calls a model, command runs a program, preview answers with the prompt itself"),
   command: z
     .array(z.string())
     .prefault([])
@@ -206,7 +210,7 @@ const terminalSchema = z.strictObject({
     .string()
     .meta({ id: "terminalBackend" })
     .prefault("sandbox")
-    .describe("Where the agent's commands run; local is this machine, without isolation"),
+    .describe("Where the agent's commands run: sandbox is bubblewrap, local is this machine without isolation"),
   timeout: duration.prefault("2m").describe("Longest run of one command"),
   max_output_bytes: whole(1_000, 10_000_000)
     .prefault(50_000)

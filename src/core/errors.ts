@@ -97,10 +97,10 @@ interface DeliveryErrorOptions {
 
 /** The ledger could not commit or read (disk full, file gone, database away). Nothing of the call took effect. */
 export class StoreUnavailable extends Error {
-  override readonly name = "StoreUnavailable";
+  override readonly name: string = "StoreUnavailable";
 }
 
-/** The ledger's file or server is not one this program can use; starting again does not help. */
-export class StoreRefused extends Error {
-  override readonly name = "StoreRefused";
+/** The ledger's file or server is not one this program can use: nobody but its owner can mend that. */
+export class StoreRefused extends StoreUnavailable {
+  override readonly name: string = "StoreRefused";
 }

@@ -192,17 +192,6 @@ export class Ledger {
     });
   }
 
-  async giveBackMessage(message: Message): Promise<void> {
-    await this.#store.finishAttempt({
-      ...held(message),
-      now: this.#options.now(),
-      outcome: "released",
-      error: "Given back: the gateway was stopped",
-      reference: null,
-      next: { move: "release" },
-    });
-  }
-
   /** Moves the leases on. Answers the ids that somebody else has meanwhile. */
   async heartbeat(jobs: readonly Held[], messages: readonly Held[]): Promise<readonly string[]> {
     const { leaseUntil } = this.#lease();

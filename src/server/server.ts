@@ -5,6 +5,7 @@ import type { HeaderMap } from "../core/types.ts";
 import type { Gateway } from "../gateway/gateway.ts";
 import { type Handled, handle } from "../gateway/pipeline.ts";
 import { ClientGone, drain, hasBody, readBody } from "./body.ts";
+import { ambiguityOf } from "./framing.ts";
 import { expectationFailed, healthReply, internalError, rejectionReply, type WireReply, wireReply } from "./replies.ts";
 import { Traffic } from "./traffic.ts";
 
@@ -44,7 +45,14 @@ const defaultLimits: Limits = {
  */
 export async function listen(gateway: Gateway, limits: Limits = defaultLimits): Promise<Listening> {
   const { host, port } = gateway.config.webhook;
+  const doubtful = new WeakSet<Socket>();
   const answer = (request: IncomingMessage, response: ServerResponse) => {
+    // What stands behind a request whose end is in doubt may be a part of it. The answer to that one closes the connection.
+    if (doubtful.has(request.socket)) return;
+    if (ambiguityOf(request) !== undefined) {
+      doubtful.add(request.socket);
+      response.shouldKeepAlive = false;
+    }
     traffic.begin(response);
     respond(request, response, gateway).catch((err: unknown) => {
       gateway.log.error({ err }, "A request failed in a way it should not");
@@ -55,7 +63,10 @@ export async function listen(gateway: Gateway, limits: Limits = defaultLimits): 
   const traffic = new Traffic(server);
   // The sender waits for our word before it sends the body: a refusal then costs it nothing.
   server.on("checkContinue", answer);
-  server.on("checkExpectation", (_request, response: ServerResponse) => send(response, expectationFailed, {}));
+  server.on("checkExpectation", (_request, response: ServerResponse) => {
+    traffic.begin(response);
+    return send(response, expectationFailed, {});
+  });
   server.on("clientError", (error, socket) => traffic.refuse(error, socket as Socket));
   await bind(server, host, port);
   return { host, port: (server.address() as AddressInfo).port, close: (timeoutMs) => traffic.close(timeoutMs) };
@@ -109,6 +120,8 @@ async function direct(
   gateway: Gateway,
 ): Promise<Handled | undefined> {
   const { method } = request;
+  const ambiguity = ambiguityOf(request);
+  if (ambiguity !== undefined) throw new Rejection("bad_request", ambiguity);
   if (path === "/health") {
     if (method !== "GET" && method !== "HEAD") {
       throw new Rejection("method_not_allowed", "The health check takes GET", { allow: "GET, HEAD" });

@@ -55,6 +55,8 @@ class Writer {
   #nextId = 1;
   #isBusy = false;
   #isClosed = false;
+  /** Called after the next group is answered. */
+  #whenSettled: (() => void)[] = [];
 
   constructor(options: ThreadOptions) {
     this.#options = options;
@@ -76,10 +78,8 @@ class Writer {
 
   async close(): Promise<void> {
     if (this.#isClosed) return;
-    while (this.#waiting.size > 0) {
-      await Promise.allSettled([this.call("countJobs", {})]);
-    }
     this.#isClosed = true;
+    while (this.#waiting.size > 0) await new Promise<void>((resolve) => this.#whenSettled.push(resolve));
     const thread = this.#thread;
     if (!thread) return;
     const ended = new Promise((resolve) => thread.once("exit", resolve));
@@ -119,6 +119,7 @@ class Writer {
       if ("failure" in answer) waiting?.reject(errorOf(answer));
       else waiting?.resolve(answer.value);
     }
+    this.#tellSettled();
     this.#send();
   }
 
@@ -130,6 +131,11 @@ class Writer {
     this.#isBusy = false;
     this.#thread = undefined;
     for (const { reject } of waiting) reject(new StoreUnavailable("The ledger's thread ended", { cause }));
+    this.#tellSettled();
+  }
+
+  #tellSettled(): void {
+    for (const tell of this.#whenSettled.splice(0)) tell();
   }
 }
 

@@ -60,7 +60,6 @@ export const messageMoves = {
   drop: { from: ["held"], to: "dead", when: "the run failed for good" },
   claim: { from: ["pending"], to: "sending", when: "a worker takes it" },
   reclaim: { from: ["sending"], to: "pending", when: "its lease ran out: the gateway died during the try" },
-  release: { from: ["sending"], to: "pending", when: "shutdown gives it back" },
   retry: { from: ["sending"], to: "pending", when: "the try failed and may succeed later" },
   take: { from: ["sending"], to: "sent", when: "the target took the last part" },
   giveUp: { from: ["sending"], to: "dead", when: "refused for good, or out of tries" },

@@ -149,7 +149,7 @@ export interface ClaimedMessage extends Held {
   readonly eventType: string;
 }
 
-export type AttemptOutcome = "sent" | "refused" | "unknown" | "released";
+export type AttemptOutcome = "sent" | "refused" | "unknown";
 
 export interface FinishAttemptArgs extends Held {
   readonly now: number;
@@ -159,7 +159,6 @@ export interface FinishAttemptArgs extends Held {
   readonly next:
     | { readonly move: "take" }
     | { readonly move: "retry"; readonly dueAt: number }
-    | { readonly move: "release" }
     | { readonly move: "giveUp" };
 }
 

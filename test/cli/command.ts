@@ -1,8 +1,10 @@
 import { createServer, type IncomingHttpHeaders } from "node:http";
 import type { AddressInfo } from "node:net";
+import { PassThrough } from "node:stream";
 import type { TestContext } from "node:test";
+import { stripVTControlCharacters } from "node:util";
 import { runCli } from "../../src/cli/cli.ts";
-import type { Context } from "../../src/cli/context.ts";
+import type { Context, Terminal } from "../../src/cli/context.ts";
 import { mainPath } from "../tools/program.ts";
 
 export interface Result {
@@ -26,6 +28,8 @@ export async function run(
     err(text) {
       written.err += text;
     },
+    terminal: () => undefined,
+    readInput: async () => "",
     self: [process.execPath, mainPath],
     startGateway: async (load) => {
       await load();
@@ -71,4 +75,50 @@ export async function fakeGateway(t: TestContext, status = 202, reply: unknown =
     server.closeAllConnections();
   });
   return { port: (server.address() as AddressInfo).port, received };
+}
+
+/** Keys as a terminal sends them. */
+export const keys = { enter: "\r", down: "\u001b[B", back: "\u007f", interrupt: "\u0003" } as const;
+
+/** A question, by some of its words, and what is typed when it is asked. */
+export type Typed = readonly [question: string, typed: string];
+
+/**
+ * Looks for the next question in what a terminal shows and answers it by `type`. The questions must come in this order; the
+ * same words in an answered question, which is drawn again, do not count.
+ */
+export function answering(script: readonly Typed[], type: (text: string) => void) {
+  const left = [...script];
+  let unread = "";
+  let shown = "";
+  return {
+    left,
+    shown: () => shown,
+    show(chunk: string) {
+      const text = stripVTControlCharacters(chunk);
+      shown += text;
+      unread += text;
+      const [question, typed] = left[0] ?? [];
+      if (question === undefined || typed === undefined || !asked(question).test(unread)) return;
+      left.shift();
+      unread = "";
+      // Only when it is drawn as a whole is it being listened to.
+      setTimeout(() => type(typed), 20);
+    },
+  };
+}
+
+/** A question that is open, or open again because the answer would not do. */
+function asked(question: string): RegExp {
+  return new RegExp(`[◆▲]  ${question.replaceAll(/[?(]/g, "\\$&")}`);
+}
+
+/** A terminal at which somebody types, in this process. */
+export function typist(script: readonly Typed[]) {
+  const input = new PassThrough();
+  const output = new PassThrough();
+  const answers = answering(script, (text) => void input.write(text));
+  output.on("data", (chunk: Buffer) => answers.show(chunk.toString()));
+  const terminal: Terminal = { input, output };
+  return { ...answers, terminal: () => terminal };
 }

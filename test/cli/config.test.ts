@@ -83,3 +83,18 @@ for (const args of [
     assert.match(err, /^The configuration has a problem:\n {2}.*config\.yaml:1:1: agnt: Unknown key/);
   });
 }
+
+test("config schema prints the JSON Schema of the file, from an empty home and with --json alike", async (t) => {
+  const home = await makeHome(t);
+  const { code, out, err } = await run(home, ["config", "schema"]);
+  assert.deepEqual([code, err], [0, ""]);
+  const schema = JSON.parse(out) as { $schema: string; properties: object };
+  assert.equal(schema.$schema, "https://json-schema.org/draft/2020-12/schema");
+  assert.ok("platforms" in schema.properties);
+  assert.equal((await run(home, ["config", "schema", "--json"])).out, out);
+});
+
+test("config schema works where the configuration is wrong, for that is where it is needed", async (t) => {
+  const home = await makeHome(t, { "config.yaml": "agnt: 1" });
+  assert.equal((await run(home, ["config", "schema"])).code, 0);
+});

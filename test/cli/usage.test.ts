@@ -19,6 +19,7 @@ const commands = [
   ["events", "show"],
   ["config"],
   ["config", "check"],
+  ["config", "schema"],
   ["demo"],
 ];
 

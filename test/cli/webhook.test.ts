@@ -2,6 +2,8 @@ import assert from "node:assert/strict";
 import { stat } from "node:fs/promises";
 import { type TestContext, test } from "node:test";
 import { signGithub } from "../../src/receive/verify.ts";
+import { startFakeTelegram } from "../fakes/telegram.ts";
+import { startGatewayProcess } from "../tools/gateway-process.ts";
 import { makeHome, previewConfig } from "../tools/home.ts";
 import { freePort } from "../tools/port.ts";
 import { postern } from "../tools/program.ts";
@@ -66,6 +68,68 @@ test("every flag of subscribe has its place in the entry", async (t) => {
   });
 });
 
+test("filters come from JSON, one at a time or as lists, keep their digits and are replaced as a whole", async (t) => {
+  const home = await makeHome(t);
+  const one = '{"field":"action","in":["opened","reopened"]}';
+  const more = '[{"field":"id","equals":12345678901234567890},{"any":[{"field":"a","exists":true}]}]';
+  const { code, err } = await run(home, ["webhook", "subscribe", "a", "--filter", one, "--filter", more]);
+  assert.equal(code, 0, err);
+  const { filters } = (await entriesOf(home)).a ?? {};
+  assert.deepEqual((filters as unknown[]).length, 3);
+  assert.match(await home.read(file), /"equals": 12345678901234567890\n/);
+  await run(home, ["webhook", "subscribe", "a", "--filter", one]);
+  assert.deepEqual((await entriesOf(home)).a?.filters, [JSON.parse(one)]);
+  await run(home, ["webhook", "subscribe", "a", "--prompt", "x"]);
+  assert.deepEqual((await entriesOf(home)).a?.filters, [JSON.parse(one)]);
+  await run(home, ["webhook", "subscribe", "a", "--filter", "[]"]);
+  assert.deepEqual((await entriesOf(home)).a?.filters, []);
+});
+
+test("a filter that is no JSON object or list is wrong usage", async (t) => {
+  const home = await makeHome(t);
+  for (const filter of ["{nope", '"text"', "5", "null", ""]) {
+    const { code, err } = await run(home, ["webhook", "subscribe", "x", "--filter", filter]);
+    assert.equal(code, 2);
+    assert.match(err, /Expected a JSON object or a list of them/);
+  }
+  await assert.rejects(stat(home.subscriptions), { code: "ENOENT" });
+});
+
+test("a script is written as it is named, and one that is not there yet is pointed out", async (t) => {
+  const home = await makeHome(t, { "scripts/there.py": "" });
+  const subscribed = (script: string) =>
+    runJson<Subscribed>(home, ["webhook", "subscribe", "a", "--script", script, "--prompt", "x"]);
+  assert.doesNotMatch((await subscribed("there.py")).value.notes.join(), /script/);
+  assert.equal((await entriesOf(home)).a?.script, "there.py");
+  assert.match(
+    (await subscribed("absent.py")).value.notes.join(),
+    /The script "absent\.py" is missing in "scripts", or cannot be read; until that is mended every event is ignored/,
+  );
+});
+
+test("--secret - reads the secret from standard input, without its line end", async (t) => {
+  const home = await makeHome(t);
+  const args = ["webhook", "subscribe", "a", "--secret", "-"];
+  assert.equal((await run(home, args, { readInput: async () => " own secret \r\n" })).code, 0);
+  assert.equal((await entriesOf(home)).a?.secret, " own secret ");
+  const { code, err } = await run(home, args, { readInput: async () => "\n" });
+  assert.equal(code, 1);
+  assert.match(err, /^postern: There is no secret on standard input/);
+  const ended = await postern(t, args, { env: { POSTERN_HOME: home.folder }, stdin: "through-the-process\n" });
+  assert.equal(ended.code, 0, ended.err);
+  assert.equal((await entriesOf(home)).a?.secret, "through-the-process");
+});
+
+test("--no-deliver-only puts the agent back to work", async (t) => {
+  const home = await makeHome(t, { "config.yaml": withTelegram });
+  const args = ["webhook", "subscribe", "a", "--deliver", "email"];
+  await run(home, [...args, "--deliver-only"]);
+  await run(home, ["webhook", "subscribe", "a", "--prompt", "x"]);
+  assert.equal((await entriesOf(home)).a?.deliver_only, true);
+  assert.equal((await run(home, ["webhook", "subscribe", "a", "--no-deliver-only"])).code, 0);
+  assert.equal((await entriesOf(home)).a?.deliver_only, false);
+});
+
 test("run again it changes what its flags name, keeps the secret and prints none", async (t) => {
   const home = await makeHome(t);
   const first = await runJson<Subscribed>(home, ["webhook", "subscribe", "a", "--prompt", "one", "--events", "push"]);
@@ -128,6 +192,11 @@ const unusable: readonly (readonly [what: string, args: readonly string[], why: 
   ["a target that is not set up", ["x", "--deliver", "github_comment"], /deliver_extra\.repo: Missing/],
   ["a target without a chat", ["x", "--deliver", "telegram"], /deliver_extra\.chat_id: Missing/],
   ["deliver_only to the log", ["x", "--deliver-only"], /deliver: deliver_only needs a real target/],
+  [
+    "a filter with two operators",
+    ["x", "--filter", '{"field":"a","equals":1,"in":[1]}'],
+    /"x" was not saved: filters\.0: A filter has one operator/,
+  ],
   ["an empty secret", ["x", "--secret", ""], /secret: A secret is empty/],
   [
     "an address that is none",
@@ -358,4 +427,104 @@ test("commands at once in processes of their own lose no subscription", async (t
     assert.equal(entries[name]?.secret, secret);
   }
   assert.deepEqual(Object.keys(entries).sort(), names);
+});
+
+interface Tested {
+  readonly status: number;
+  readonly fate?: {
+    readonly id: string;
+    readonly state: string;
+    readonly reason: string | null;
+    readonly rests: boolean;
+  };
+}
+
+/** A gateway in a process of its own with one subscription, and what `webhook test` says about an event for it. */
+async function tested(t: TestContext, entry: object, args: readonly string[] = [], agent = "preview") {
+  const port = await freePort();
+  const telegram = await startFakeTelegram();
+  t.after(() => telegram.close());
+  telegram.mode = "refused";
+  const platforms = {
+    webhook: { enabled: true, host: "127.0.0.1", port },
+    telegram: { enabled: true, token: telegram.token, home_channel: "42", base_url: telegram.baseUrl },
+  };
+  const home = await makeHome(t, {
+    "config.yaml": JSON.stringify({ platforms, agent: { backend: agent } }),
+    [file]: JSON.stringify({ alerts: { secret: "abc-secret", ...entry } }),
+  });
+  const gateway = await startGatewayProcess(t, home);
+  const words = await run(home, ["webhook", "test", "alerts", ...args]);
+  const { code, value } = await runJson<Tested>(home, ["webhook", "test", "alerts", ...args]);
+  assert.equal(code, words.code);
+  return { home, gateway, code, out: words.out, err: words.err, value };
+}
+
+test("test shows the way of an event until it rests", async (t) => {
+  const { home, code, out, value } = await tested(t, { prompt: `Say {message} ${"x".repeat(1000)}` });
+  assert.equal(code, 0);
+  assert.match(
+    out,
+    /^POST .*\n {2}202 .*\n\nEvent \S+\n[\s\S]*state done\n[\s\S]*run 1 completed\n[\s\S]*sent to log\n/,
+  );
+  assert.match(out, /xxx… \(\d+ characters\)\n/);
+  const [, id = ""] = /See all of it: postern events show (\S+)\n$/.exec(out) ?? [];
+  assert.equal((await run(home, ["events", "show", id])).code, 0);
+  assert.deepEqual([value.status, value.fate?.state, value.fate?.rests], [202, "done", true]);
+});
+
+test("test of an event that is ignored prints the clause and the value, and succeeds", async (t) => {
+  const filters = [{ field: "message", equals: "other" }];
+  const { code, out, value } = await tested(t, { filters }, ["--payload", '{"message":"this"}']);
+  assert.equal(code, 0);
+  assert.match(
+    out,
+    /200 \{"status":"ignored","reason":"filter"\}\n {2}Ignored: filters\.0: message equals "other", found "this"\n$/,
+  );
+  assert.deepEqual(
+    [value.fate?.state, value.fate?.reason],
+    ["ignored", 'filters.0: message equals "other", found "this"'],
+  );
+});
+
+test("test fails when the job is given up, and shows the target's words", async (t) => {
+  const { code, out, value } = await tested(t, { deliver: "telegram" });
+  assert.equal(code, 1);
+  assert.match(out, /state dead[\s\S]*try 1 to telegram refused: .*blocked by the user.*given up/);
+  assert.equal(value.fate?.state, "dead");
+});
+
+test("test fails when a direct delivery is refused, and shows why though the sender is not told", async (t) => {
+  const { code, out } = await tested(t, { deliver: "telegram", deliver_only: true });
+  assert.equal(code, 1);
+  assert.match(out, /502 \{"status":"error","error":"Delivery failed"[\s\S]*state refused[\s\S]*blocked by the user/);
+});
+
+test("test of a job that cannot run says what it waits for", async (t) => {
+  const { code, out } = await tested(t, {}, [], "builtin");
+  assert.equal(code, 0);
+  assert.match(out, /state waiting[\s\S]*waiting: no model configured/);
+});
+
+test("test does not wait longer than it is told", async (t) => {
+  const { code, out } = await tested(t, { script: "slow.sh" }, ["--wait", "0"]);
+  assert.equal(code, 0);
+  assert.match(out, /ignored/);
+  const slow = { backend: "command", command: ["sleep", "5"] };
+  const port = await freePort();
+  const home = await makeHome(t, {
+    "config.yaml": JSON.stringify({ platforms: { webhook: { enabled: true, host: "127.0.0.1", port } }, agent: slow }),
+    [file]: '{"alerts":{"secret":"abc-secret"}}',
+  });
+  await startGatewayProcess(t, home);
+  const ended = await run(home, ["webhook", "test", "alerts", "--wait", "0.3"]);
+  assert.equal(ended.code, 0);
+  assert.match(ended.out, /Still (queued|running) after 0\.3 s\. See all of it: postern events show/);
+});
+
+test("test says only what was answered when the ledger is elsewhere", async (t) => {
+  const { home } = await homeWithFake(t, { secret: "s" });
+  const { code, out } = await run(home, ["webhook", "test", "alerts"]);
+  assert.equal(code, 0);
+  assert.match(out, /What became of it is not in a ledger on this machine; look where the gateway runs\n$/);
 });

@@ -29,7 +29,7 @@ agents: 1
 `;
   assert.deepEqual(await complaints(t, yaml), [
     '3:5 platforms.webhook.enabled: Expected true or false, found "maybe"',
-    '4:5 platforms.webhook.hots: Unknown key "hots"; known are enabled, host, port, secret, rate_limit, max_body_bytes, script_timeout_seconds, public_url, routes, extra',
+    '4:5 platforms.webhook.hots: Unknown key "hots"; did you mean "host"',
     "5:5 platforms.webhook.port: Expected a whole number from 0 to 65535, found 99999",
     "7:5 platforms.webhook.rate_limit: Expected a whole number from 1 to 1000000, found a list",
     '10:9 platforms.webhook.routes.a.event: Unknown key "event"; did you mean "events"',

@@ -497,15 +497,6 @@ for (const [name, openStore] of Object.entries(stores)) {
         );
       });
 
-      on("are given back without a failure, due at once", async (store) => {
-        const message = await takenMessage(store);
-        await store.finishAttempt(
-          anEndedTry(message, { outcome: "released", error: "Given back", next: { move: "release" } }),
-        );
-        const [again] = await store.claimMessages(aClaim());
-        assert.deepEqual([again?.id, again?.failures], [message.id, 0]);
-      });
-
       on("that are given up make the job dead, but only when the others have ended", async (store) => {
         const job = await answeredJob(store, { targets: ["a", "b"] });
         const [one, two] = await store.claimMessages(aClaim());
@@ -538,12 +529,7 @@ for (const [name, openStore] of Object.entries(stores)) {
         const [current] = await store.claimMessages(aClaim({ owner: "two", now: noon + minute }));
         assert.equal(current?.id, old.id);
         const before = await everything(store);
-        const moves = [
-          { move: "take" },
-          { move: "retry", dueAt: noon },
-          { move: "release" },
-          { move: "giveUp" },
-        ] as const;
+        const moves = [{ move: "take" }, { move: "retry", dueAt: noon }, { move: "giveUp" }] as const;
         for (const next of moves) assert.equal(await store.finishAttempt(anEndedTry(old, { next })), false, next.move);
         assert.deepEqual(await everything(store), before);
         assert.equal(await store.finishAttempt(anEndedTry(current!)), true);

@@ -14,6 +14,17 @@ test("ids of one millisecond differ, and ids sort by their time", () => {
   assert.ok(newId(1000) < newId(1001) && newId(0xffff) < newId(0x10000));
 });
 
+test("ids sort in the order they were made, within a millisecond and when the clock goes back a little", () => {
+  const times = [...Array<number>(6000).fill(5_000), 4_990, 4_500, 5_000, 5_001];
+  const ids = times.map((time) => newId(time));
+  assert.deepEqual(ids.toSorted(), ids);
+});
+
+test("ids follow a clock that was set back", () => {
+  newId(9_000_000);
+  assert.equal(Number.parseInt(newId(5_000).replaceAll("-", "").slice(0, 12), 16), 5_000);
+});
+
 test("a key depends on every word and on where the words end", () => {
   assert.equal(keyOf("a", 1), keyOf("a", 1));
   assert.match(keyOf("a"), /^[0-9a-f]{32}$/);

@@ -416,9 +416,13 @@ describe("a worker that is told to stop", () => {
     await until("the runs", () => agent.runs.length === 2);
     agent.runs[0]?.answer("All is well");
     await until("the message", () => scene.outage.asked.get("finishAttempt") === 1);
-    const drained = worker.drain(20);
-    await until("the run that is given back", () => agent.atWork() === 0);
-    await scene.events();
+    let isDrained = false;
+    const drained = worker.drain(20).then(() => {
+      isDrained = true;
+    });
+    await until("the run that is given back", () => scene.lines.some(({ outcome }) => outcome === "released"));
+    await settle(scene);
+    assert.equal(isDrained, false);
     scene.outage.delays.clear();
     resolve();
     await drained;
@@ -531,9 +535,8 @@ describe("a message", () => {
     scene.telegram.upcoming.push("ok", "limited", "ok", "limited");
     await accept(scene);
     hire(t, scene, answering(`${"a".repeat(4096)}${"b".repeat(4096)}c`)).start();
-    for (let count = 1; count <= 2; count += 1) {
-      await until(`failure ${count}`, () => scene.outage.asked.get("finishAttempt") === count);
-      await scene.events();
+    for (const count of [1, 2, 3]) {
+      await until(`end ${count} of a try`, () => scene.outage.asked.get("finishAttempt") === count);
       travel(7_010);
     }
     const job = await jobIn(scene, "done");

@@ -176,10 +176,11 @@ describe("what a program leaves behind", () => {
 
   test("in a session of its own does not keep the caller waiting", { skip: missing("setpriv") }, async (t) => {
     const startedAt = performance.now();
-    const finished = await shell("setsid sleep 30 & sleep 0.2; pgrep -n -x sleep || true; exit 5");
+    const finished = await shell("setsid bash --norc -c 'echo $$; exec sleep 30' & sleep 0.3; exit 5");
     const [survivor] = pidsIn(finished);
+    assert.ok(survivor && isAlive(survivor), `${finished.stdout}`);
     t.after(() => {
-      if (survivor && isAlive(survivor)) process.kill(survivor, "SIGKILL");
+      if (isAlive(survivor)) process.kill(survivor, "SIGKILL");
     });
     assert.deepEqual([finished.end, finished.exitCode], ["exited", 5]);
     assert.ok(performance.now() - startedAt < 10_000);

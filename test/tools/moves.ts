@@ -14,7 +14,7 @@ const movesOf: Partial<Record<Name, { readonly jobs: readonly JobMove[]; readonl
     park: { jobs: ["park"], messages: [] },
     unpark: { jobs: ["unpark"], messages: [] },
     claimMessages: { jobs: ["refuse"], messages: ["claim", "reclaim", "cutOff"] },
-    finishAttempt: { jobs: ["finish", "fail", "refuse"], messages: ["release", "retry", "take", "giveUp"] },
+    finishAttempt: { jobs: ["finish", "fail", "refuse"], messages: ["retry", "take", "giveUp"] },
   };
 
 const names: readonly Name[] = [

@@ -21,13 +21,18 @@ function quoted(name: string, value: string): string {
   const forms = [...bare, `'${value}'`, `"${value}"`, `\`${value}\``];
   const form = forms.find((form) => isDeepStrictEqual({ ...parseEnv(`X=${form}\nY=1\n`) }, { X: value, Y: "1" }));
   if (form !== undefined) return form;
-  throw new UserError(`The value for ${name} cannot be written to .env: it has every kind of quotes; choose another one`);
+  throw new UserError(
+    `The value for ${name} cannot be written to .env: it has every kind of quotes; choose another one`,
+  );
 }
 
 /** The last assignment counts, so that one is replaced. */
 function replaced(text: string, name: string, written: string): string | undefined {
-  const value = "'[^'\\n]*'|\"[^\"\\n]*\"|`[^`\\n]*`|[^\\r\\n]*?";
-  const assignment = new RegExp(`^([ \\t]*(?:export[ \\t]+)?${name}[ \\t]*=[ \\t]*)(?:${value})([ \\t]+#.*|[ \\t]*)$`, "gm");
+  const value = "'[^']*'|\"[^\"]*\"|`[^`]*`|[^\\r\\n]*?";
+  const assignment = new RegExp(
+    `^([ \\t]*(?:export[ \\t]+)?${name}[ \\t]*=[ \\t]*)(?:${value})([ \\t]+#.*|[ \\t]*)$`,
+    "gm",
+  );
   const last = [...text.matchAll(assignment)].at(-1);
   if (!last) return undefined;
   const [whole, before = "", after = ""] = last;

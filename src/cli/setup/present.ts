@@ -63,7 +63,10 @@ export function sectionPath(present: Present, target: Target): readonly string[]
 export function settingPath(present: Present, target: Target, key: string): readonly string[] {
   const section = sectionPath(present, target);
   const isNested = valueAt(present, [...section, key]) === undefined;
-  const path = isNested && valueAt(present, [...section, "extra", key]) !== undefined ? [...section, "extra", key] : [...section, key];
+  const path =
+    isNested && valueAt(present, [...section, "extra", key]) !== undefined
+      ? [...section, "extra", key]
+      : [...section, key];
   // A home channel may be written with its topic and name.
   const isMapping = key === "home_channel" && typeof valueAt(present, path) === "object";
   return isMapping ? [...path, "chat_id"] : path;

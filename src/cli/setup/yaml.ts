@@ -13,10 +13,10 @@ type Path = readonly string[];
  * @throws UserError when that cannot be done, for example because the section is an alias of another one.
  */
 export function setInYaml(text: string, path: Path, value: YamlValue): string {
-  const wanted = withValue(valueOf(text), path, value);
+  const wanted = withValue(contentOf(text), path, value);
   for (const edit of [spliced, rewritten]) {
     const result = edit(text, path, value);
-    if (result !== undefined && isDeepStrictEqual(valueOf(result), wanted)) return result;
+    if (result !== undefined && isDeepStrictEqual(contentOf(result), wanted)) return result;
   }
   throw new UserError(
     `"${path.join(".")}" cannot be set in config.yaml without changing more than that; write it there yourself: ${inline(value)}`,
@@ -28,7 +28,7 @@ function parse(text: string) {
 }
 
 /** `undefined` for text that is no YAML. */
-function valueOf(text: string): unknown {
+function contentOf(text: string): unknown {
   const document = parse(text);
   if (document.errors.length > 0) return undefined;
   return document.toJS() ?? {};

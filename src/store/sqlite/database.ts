@@ -1,6 +1,6 @@
-import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { closeSync, existsSync, openSync, readdirSync, readFileSync, readSync, statSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
-import { fileURLToPath } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
 import { StoreRefused } from "../../core/errors.ts";
 
 /** "PSTN": tells our files from other programs' databases (SQLite file format, section 1.3.11). */
@@ -11,37 +11,85 @@ const applicationId = 0x5053544e;
  * @throws StoreRefused when the file is not ours, is damaged, or was written by a newer Postern. It is left as it is.
  */
 export function openDatabase(path: string, options: { readonly readOnly: boolean }): DatabaseSync {
-  const isNew = !existsSync(path) || statSync(path).size === 0;
-  const database = new DatabaseSync(path, { readOnly: options.readOnly, timeout: 5000 });
+  if (existsSync(path) && statSync(path).size > 0) refusingDamage(path, () => refuseOthers(path));
+  else if (options.readOnly) throw new StoreRefused(`There is no ledger at "${path}" yet; start the gateway once`);
+  return refusingDamage(path, () => {
+    const database = new DatabaseSync(path, { readOnly: options.readOnly, timeout: 5000 });
+    try {
+      database.exec(options.readOnly ? "pragma query_only = on" : writerSettings);
+      refuseNewer(database, path);
+      if (!options.readOnly) migrate(database);
+      return database;
+    } catch (error) {
+      database.close();
+      throw error;
+    }
+  });
+}
+
+/** Says of damage what it is, since trying again will not help. */
+export function refusingDamage<Result>(path: string, action: () => Result): Result {
   try {
-    database.exec(
-      options.readOnly
-        ? "pragma query_only = on"
-        : `pragma journal_mode = wal; pragma synchronous = full; pragma fullfsync = on; pragma foreign_keys = on;
-           pragma wal_autocheckpoint = 1000; pragma temp_store = memory`,
-    );
-    checkIsOurs(database, path, isNew);
-    if (!options.readOnly) migrate(database, path);
-    return database;
-  } catch (error) {
-    database.close();
-    throw isDamage(error)
-      ? new StoreRefused(
-          `The ledger "${path}" is damaged or is not a SQLite database; move it aside and restore a backup`,
-          { cause: error },
-        )
-      : error;
+    return action();
+  } catch (cause) {
+    if (!isDamage(cause)) throw cause;
+    throw new StoreRefused(damaged(path), { cause });
   }
 }
 
-function checkIsOurs(database: DatabaseSync, path: string, isNew: boolean): void {
-  if (isNew) return;
-  const id = pragma(database, "application_id");
-  if (id === applicationId) return;
-  // An interrupted first start leaves a file without our mark, but also without any table.
-  const tables = database.prepare("select count(*) as count from sqlite_schema").get() as { count: number };
-  if (id === 0 && tables.count === 0) return;
+function damaged(path: string): string {
+  return `The ledger "${path}" is damaged or is not a SQLite database; move it aside and restore a backup`;
+}
+
+const writerSettings = `pragma journal_mode = wal; pragma synchronous = full; pragma fullfsync = on;
+  pragma foreign_keys = on; pragma wal_autocheckpoint = 1000; pragma temp_store = memory`;
+
+/**
+ * Refuses another program's file before SQLite may touch it, by its header (SQLite file format, section 1.3). Looks at no
+ * more than that when the file is ours: what a crash left there may be unfinished, and its log puts it right.
+ */
+function refuseOthers(path: string): void {
+  const id = markOf(path);
+  // A first start that was cut off leaves a file without our mark, but also without any table; or all is in its log still.
+  if (id === applicationId || (id === 0 && (existsSync(`${path}-wal`) || isBlank(path)))) return;
   throw new StoreRefused(`"${path}" is not a ledger of Postern; move it aside, or set POSTERN_HOME to another folder`);
+}
+
+/** The application id of a database file. Refuses what is no SQLite database. */
+function markOf(path: string): number {
+  const header = Buffer.alloc(100);
+  const file = openSync(path, "r");
+  try {
+    readSync(file, header);
+  } finally {
+    closeSync(file);
+  }
+  if (header.toString("latin1", 0, 16) !== "SQLite format 3\0") {
+    throw new StoreRefused(damaged(path));
+  }
+  return header.readUInt32BE(68);
+}
+
+function isBlank(path: string): boolean {
+  const address = pathToFileURL(path);
+  // Reading must leave no files beside it.
+  address.searchParams.set("immutable", "1");
+  const database = new DatabaseSync(address, { readOnly: true });
+  try {
+    const { tables } = database.prepare("select count(*) as tables from sqlite_schema").get() as { tables: number };
+    return tables === 0;
+  } finally {
+    database.close();
+  }
+}
+
+function refuseNewer(database: DatabaseSync, path: string): void {
+  const reached = pragma(database, "user_version");
+  const newest = migrations().at(-1)?.number ?? 0;
+  if (reached <= newest) return;
+  throw new StoreRefused(
+    `The ledger "${path}" has schema ${reached}, and this Postern knows ${newest}; install the newer Postern that wrote it`,
+  );
 }
 
 function pragma(database: DatabaseSync, name: string): number {
@@ -63,16 +111,9 @@ function migrations(): Migration[] {
 }
 
 /** Carries out the migrations that the file has not seen, each in a transaction together with its number. */
-function migrate(database: DatabaseSync, path: string): void {
-  const all = migrations();
-  const newest = all.at(-1)?.number ?? 0;
+function migrate(database: DatabaseSync): void {
   const reached = pragma(database, "user_version");
-  if (reached > newest) {
-    throw new StoreRefused(
-      `The ledger "${path}" has schema ${reached}, and this Postern knows ${newest}; install the newer Postern that wrote it`,
-    );
-  }
-  for (const { number, sql } of all) {
+  for (const { number, sql } of migrations()) {
     if (number <= reached) continue;
     database.exec("begin immediate");
     try {

@@ -17,7 +17,7 @@ function messageRows(database: DatabaseSync) {
     ),
     findDueMessages: rows<{ id: string }>(
       database,
-      `select id from messages where ${from(messageMoves.claim)} and due_at <= :now order by due_at, id limit :limit`,
+      `select id from messages where ${from(messageMoves.claim)} and due_at <= :now order by due_at, job_id, position limit :limit`,
     ),
     findLostMessages: rows<{ id: string }>(
       database,
@@ -38,11 +38,12 @@ function messageRows(database: DatabaseSync) {
       database,
       `select min(due_at) as due from messages where ${from(messageMoves.claim)}`,
     ),
-    // How a job's messages stand: how many need more, and the first reason among the dead.
+    // How a job's messages stand: how many need more, how many are dead, and the reason of the first of those.
     tallyMessages: row<{ open: number; dead: number; reason: string | null }>(
       database,
       `select count(*) filter (where state not in (${finalMessageStates.map(quote).join(", ")})) as open,
-         count(*) filter (where state = 'dead') as dead, min(reason) filter (where state = 'dead') as reason
+         count(*) filter (where state = 'dead') as dead,
+         (select reason from messages where job_id = :jobId and state = 'dead' order by position limit 1) as reason
        from messages where job_id = :jobId`,
     ),
   };
@@ -94,11 +95,6 @@ function messageMovements(database: DatabaseSync) {
       database,
       `update messages set ${to(messageMoves.retry)}, reason = :reason, failures = failures + 1, due_at = :dueAt,
          owner = null, lease_until = null, updated_at = :now where ${held} and ${from(messageMoves.retry)}`,
-    ),
-    releaseMessage: changes(
-      database,
-      `update messages set ${to(messageMoves.release)}, reason = :reason, owner = null, lease_until = null,
-         due_at = :now, updated_at = :now where ${held} and ${from(messageMoves.release)}`,
     ),
     giveUpMessage: changes(
       database,

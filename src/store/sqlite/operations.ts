@@ -177,8 +177,6 @@ function moveMessage(sql: Statements, args: FinishAttemptArgs): boolean {
       return sql.takeMessage({ id, fence, now, reference }) === 1;
     case "retry":
       return sql.retryMessage({ id, fence, now, reason: error, dueAt: next.dueAt }) === 1;
-    case "release":
-      return sql.releaseMessage({ id, fence, now, reason: error }) === 1;
     case "giveUp":
       return sql.giveUpMessage({ id, fence, now, reason: error }) === 1;
   }

@@ -3,7 +3,7 @@ import type { DatabaseSync } from "node:sqlite";
 import { parentPort, workerData } from "node:worker_threads";
 import { StoreRefused } from "../../core/errors.ts";
 import type { Operations } from "../store.ts";
-import { openDatabase, resultCode } from "./database.ts";
+import { openDatabase, refusingDamage, resultCode } from "./database.ts";
 import { createOperations } from "./operations.ts";
 
 /** One operation asked for; `id` links its answer to it. */
@@ -38,7 +38,9 @@ let current: Open | undefined;
 function open(): Open {
   if (current) return current;
   const database = openDatabase(options.path, options);
-  current = { database, operations: createOperations(database) };
+  // Statements read the schema: damage may only show now.
+  const operations = refusingDamage(options.path, () => createOperations(database));
+  current = { database, operations };
   return current;
 }
 
