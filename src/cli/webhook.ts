@@ -25,6 +25,10 @@ export function webhook(program: Command, context: Context): void {
     .action(async (name: string, _options: CommonOptions, command: Command) =>
       remove(name, command.optsWithGlobals<CommonOptions>(), context),
     );
+  defineTest(group, context);
+}
+
+function defineTest(group: Command, context: Context): void {
   group
     .command("test <name>")
     .description("Send a signed test event to a subscription of the running gateway, and see what becomes of it")

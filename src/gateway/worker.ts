@@ -116,7 +116,10 @@ export class Worker {
   }
 
   async #takeJobs(limit: number): Promise<readonly Job[]> {
-    const { ledger, log } = this.#options;
+    const { ledger, log, now } = this.#options;
+    // Finding out whether agents can run opens a sandbox: not every few seconds for nothing. Lost leases are looked for.
+    const due = (await ledger.nextDue()).jobs;
+    if (this.#isParked === false && (due === undefined || due > now())) return ledger.takeJobs(0);
     const reason = await this.#whyBlocked();
     if (reason !== undefined) {
       const parked = await ledger.park(reason);

@@ -422,6 +422,14 @@ test("the key of each provider goes to the variable that the agent reads it from
   }
 });
 
+test("an address that belonged to another provider's model is pointed out", async (t) => {
+  const model = "model: { provider: openai-compatible, name: m, base_url: http://127.0.0.1:1/v1 }\n";
+  const home = await makeHome(t, { "config.yaml": model });
+  const { out } = await run(home, [...setup, "--model-provider", "anthropic", "--model-name", "n"]);
+  assert.match(out, /Note: "model\.base_url" in config\.yaml is still "http:\/\/127\.0\.0\.1:1\/v1"; remove it if/);
+  assert.doesNotMatch((await run(home, [...setup, "--model-provider", "anthropic"])).out, /is still/);
+});
+
 test("what comes next names the profile", async (t) => {
   const { out } = await run(await makeHome(t), [...setup, "--profile", "blue"]);
   assert.match(out, /postern --profile blue gateway run/);

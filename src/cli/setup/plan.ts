@@ -55,7 +55,7 @@ export function makePlan(answers: Answers, present: Present): Plan {
       notes.push(`"${wish.path.join(".")}" in config.yaml has no effect: ${name} in .env wins; remove it`);
   }
   const env = { ...parseEnv(dotenv), ...present.process };
-  notes.push(...wishes.flatMap((wish) => overruled(wish, env, present)));
+  notes.push(...foreignAddress(answers, present), ...wishes.flatMap((wish) => overruled(wish, env, present)));
   return { yaml, dotenv, env, changes, notes };
 }
 
@@ -134,6 +134,17 @@ function inWords(value: unknown): string {
   return typeof value === "object"
     ? JSON.stringify(value, (_key, part: unknown) => (typeof part === "bigint" ? String(part) : part))
     : String(value);
+}
+
+/** The address of one provider's server would get the requests, and the key, of another's. */
+function foreignAddress({ modelProvider, modelBaseUrl }: Answers, present: Present): string[] {
+  const before = valueAt(present, ["model", "provider"]);
+  const address = valueAt(present, ["model", "base_url"]);
+  if (modelProvider === undefined || modelProvider === before || modelBaseUrl !== undefined || !isThere(address))
+    return [];
+  return [
+    `"model.base_url" in config.yaml is still "${address}"; remove it if that is not where "${modelProvider}" is`,
+  ];
 }
 
 /** A variable of the process wins over both files: whoever sets it here must know. */
