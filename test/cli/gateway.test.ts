@@ -140,7 +140,7 @@ test("a subscription made while the gateway runs is there for the next request, 
   const taken = await run(home, ["webhook", "test", "fresh"]);
   assert.equal(taken.code, 0, taken.out + taken.err);
   assert.match(taken.out, /202 \{"status":"accepted","route":"fresh","event":"issues","delivery_id":"/);
-  assert.match(taken.out, /See what became of it: postern events list/);
+  assert.match(taken.out, /state done[\s\S]*See all of it: postern events show /);
   assert.equal((await run(home, ["webhook", "test", "fresh", "--payload", "[1]"])).code, 1);
   await run(home, ["webhook", "remove", "fresh"]);
   assert.equal((await sendEvent(gateway.url, "fresh", "any-secret", {})).status, 404);

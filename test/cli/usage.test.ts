@@ -9,6 +9,7 @@ const commands = [
   [],
   ["gateway"],
   ["gateway", "run"],
+  ["gateway", "setup"],
   ["webhook"],
   ["webhook", "subscribe"],
   ["webhook", "list"],

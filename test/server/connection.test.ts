@@ -13,7 +13,8 @@ const megabyte = Buffer.alloc(1_048_576, "x");
 /** Writes as a sender does that looks for an answer only when all is sent: everything, as fast as the other side takes it. */
 async function writeAll(wire: Wire, piece: Buffer, times: number): Promise<void> {
   for (let turn = 0; turn < times && !wire.isClosed(); turn += 1) {
-    if (!wire.socket.write(piece)) await Promise.race([once(wire.socket, "drain").catch(() => wire.closed), wire.closed]);
+    if (!wire.socket.write(piece))
+      await Promise.race([once(wire.socket, "drain").catch(() => wire.closed), wire.closed]);
   }
 }
 

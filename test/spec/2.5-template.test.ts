@@ -36,8 +36,8 @@ const cases: [sentence: string, template: string, rendered: string, body?: unkno
   ["Only `{field}` and `{nested.field}` substitutions are supported", "{yes}{a.b.c}", "truedeep"],
   [
     "and anything else is passed through verbatim",
-    "{ yes } {yes|upper} {a[0]} {} {{yes}} ${yes}",
-    "{ yes } {yes|upper} {a[0]} {} {true} $true",
+    "{ yes } {yes|upper} {a[0]} {} {{yes}} %{yes}",
+    "{ yes } {yes|upper} {a[0]} {} {true} %true",
   ],
   ["substituted text is never expanded again", "{text}!", "{a.b.c} {__raw__} $&!"],
 ];

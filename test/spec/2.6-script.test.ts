@@ -35,7 +35,7 @@ const gateway = useGateway(() => ({
   files: {
     "outside.sh": "echo outside\n",
     "scripts/inner/same.sh": 'echo "in $(basename "$PWD")"\n',
-    "scripts/bash.bash": 'x=(one two); echo "${x[1]} $BASH_VERSION"\n',
+    "scripts/bash.bash": 'set -- one two; [[ 1 ]] && echo "$2 $BASH_VERSION"\n',
     "scripts/sh.sh": '[[ -n $BASH_VERSION ]] && echo "bash too"\n',
     "scripts/python.py": "import sys\nprint('python', sys.version_info.major)\n",
     "scripts/no-extension": "print('python as well')\n",

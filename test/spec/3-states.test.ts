@@ -76,9 +76,15 @@ test(`${silence} has a place for jobs that wait for a model, and takes them up a
   await until("the end of the job", async () => (await other.fate(id)).state === "done");
 });
 
-test(`${silence} survives a restart: what was accepted before is done after it`, async (t) => {
-  const { id } = await gateway.post("agent", { body: { x: "kept" } });
-  await gateway.fate(id);
-  const { out } = await gateway.command(t, "events", "list", "--json", "--limit", "100");
-  assert.ok((JSON.parse(out) as { deliveryId: string }[]).some(({ deliveryId }) => deliveryId === id));
+test(`${silence} outlives the gateway: the fate is told after it has stopped`, async (t) => {
+  const other = await openGateway(t, () => ({ routes: { agent: { prompt: "Go" } } }));
+  const { id } = await other.post("agent");
+  await other.fate(id);
+  assert.equal((await other.process.stop()).code, 0);
+  const { out } = await other.command(t, "events", "list", "--json");
+  const rows = JSON.parse(out) as { deliveryId: string; state: string }[];
+  assert.deepEqual(
+    rows.map(({ deliveryId, state }) => [deliveryId, state]),
+    [[id, "done"]],
+  );
 });
