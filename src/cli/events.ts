@@ -1,9 +1,9 @@
-import { existsSync } from "node:fs";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { UserError } from "../core/errors.ts";
 import { jobStates } from "../store/states.ts";
-import type { EventRecord, EventRow, Store } from "../store/store.ts";
+import type { EventRecord, EventRow } from "../store/store.ts";
 import { type CommonOptions, type Context, homeOf, print } from "./context.ts";
+import { readLedger } from "./ledger.ts";
 
 interface ListOptions extends CommonOptions {
   readonly limit: number;
@@ -41,7 +41,8 @@ function parseLimit(text: string): number {
 
 async function list(options: ListOptions, context: Context): Promise<void> {
   const { limit, route, state } = options;
-  const found = (await withLedger(options, context, (store) => store.listEvents({ limit, route, state }))) ?? [];
+  const found =
+    (await readLedger(homeOf(context, options), (store) => store.listEvents({ limit, route, state }))) ?? [];
   const { table } = await import("./table.ts");
   const lines = table(
     ["ID", "RECEIVED", "ROUTE", "EVENT", "STATE", "REASON"],
@@ -59,31 +60,14 @@ async function list(options: ListOptions, context: Context): Promise<void> {
 
 async function show(id: string, options: CommonOptions, context: Context): Promise<void> {
   const { timeline } = await import("./timeline.ts");
-  const event = await withLedger(options, context, (store) => store.readEvent({ id }));
+  const event = await readLedger(homeOf(context, options), (store) => store.readEvent({ id }));
   if (!event) {
     throw new UserError(`No single event begins with "${id}"; see "postern events list", and give more of the id`);
   }
   print(context, options, recordForMachines(event), timeline(event));
 }
 
-/** Opens the ledger for reading only. `undefined` when there is none yet. */
-async function withLedger<Result>(
-  options: CommonOptions,
-  context: Context,
-  read: (store: Store) => Promise<Result>,
-): Promise<Result | undefined> {
-  const path = homeOf(context, options).ledger;
-  if (!existsSync(path)) return undefined;
-  const { sqlite } = await import("../store/registry.ts");
-  const store = await sqlite({ path, readOnly: true });
-  try {
-    return await read(store);
-  } finally {
-    await store.close();
-  }
-}
-
-export function isoTime(ms: number): string {
+function isoTime(ms: number): string {
   return new Date(ms).toISOString().replace(/\.\d+Z$/, "Z");
 }
 

@@ -1,15 +1,15 @@
 import { randomUUID } from "node:crypto";
-import { existsSync } from "node:fs";
 import { setTimeout as pause } from "node:timers/promises";
+import type { Home } from "../config/home.ts";
 import { type Config, loadConfig } from "../config/load.ts";
 import { readEntries, unknownSubscription } from "../config/subscriptions.ts";
 import { StoreRefused, StoreUnavailable, UserError } from "../core/errors.ts";
 import { INSECURE_NO_AUTH } from "../core/names.ts";
 import { exchange, HttpFailure, type HttpResponse } from "../lib/http.ts";
 import { signGithub } from "../receive/verify.ts";
-import { sqlite } from "../store/registry.ts";
 import type { EventRecord, Store } from "../store/store.ts";
 import { type CommonOptions, type Context, homeOf, print } from "./context.ts";
+import { readLedger } from "./ledger.ts";
 import { timeline } from "./timeline.ts";
 import { localUrl } from "./url.ts";
 
@@ -42,7 +42,7 @@ export async function testSubscription(name: string, options: TestOptions, conte
   const { status, text } = await post(url, onTheWire(request.headers), request.body);
   // Of what was refused the ledger has nothing, but of a direct delivery that failed.
   const isRecorded = status < 300 || status === 502;
-  const fate = isRecorded ? await watch(home.ledger, { route: name, deliveryId }, options.wait * 1000) : undefined;
+  const fate = isRecorded ? await watch(home, { route: name, deliveryId }, options.wait * 1000) : undefined;
   if (status >= 300 || fate?.state === "dead") context.setExitCode(1);
   print(context, options, { url, event, status, reply: parsed(text), fate: fate && fateForMachines(fate) }, [
     `POST ${url}  event "${event}"`,
@@ -76,11 +76,9 @@ interface Wanted {
 }
 
 /** Watches the event. `undefined` when it is not in this machine's ledger, or that cannot be read. */
-async function watch(path: string, wanted: Wanted, waitMs: number): Promise<EventRecord | undefined> {
-  if (!existsSync(path)) return undefined;
+async function watch(home: Home, wanted: Wanted, waitMs: number): Promise<EventRecord | undefined> {
   try {
-    const store = await sqlite({ path, readOnly: true });
-    return await untilItRests(store, wanted, waitMs).finally(() => store.close());
+    return await readLedger(home, (store) => untilItRests(store, wanted, waitMs));
   } catch (error) {
     // What the gateway answered is worth showing all the same.
     if (error instanceof StoreRefused || error instanceof StoreUnavailable) return undefined;
