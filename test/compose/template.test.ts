@@ -204,3 +204,81 @@ for (const hostile of [
     assert.ok(performance.now() - start < 2000);
   });
 }
+
+const names = ["a", "b", "list", "map", "text", "number", "none", "missing"] as const;
+const steps = fc.array(fc.constantFrom(...names, "0", "1", "length", "constructor", "__proto__", "toString"), {
+  minLength: 1,
+  maxLength: 4,
+});
+const anyToken = fc.oneof(
+  steps.map((path) => `{${path.join(".")}}`),
+  fc.constantFrom("{__raw__}", "{event_type}"),
+);
+/** Text without braces, so that no token comes to be where two parts meet. */
+const plainText = fc.string({ unit: "grapheme" }).map((text) => text.replaceAll(/[{}]/g, ""));
+const bracedValue = fc.oneof(anyToken, fc.string(), fc.jsonValue({ maxDepth: 3 }));
+const bracedPayload = fc.dictionary(fc.constantFrom(...names, "__proto__", "constructor"), bracedValue);
+
+test("a template renders as its parts do one by one, whatever tokens the payload brings", () => {
+  fc.assert(
+    fc.property(fc.array(fc.oneof(anyToken, plainText)), bracedPayload, (parts, value) => {
+      const of = scopeOf(JSON.stringify(value));
+      assert.equal(render(parts.join(""), of), parts.map((part) => render(part, of)).join(""));
+    }),
+    { numRuns: 1000 },
+  );
+});
+
+test("a token stands for what the sender wrote at its path, and for nothing that is inherited", () => {
+  fc.assert(
+    fc.property(steps, bracedPayload, (path, value) => {
+      const json = JSON.stringify(value);
+      const rendered = render(`{${path.join(".")}}`, scopeOf(json));
+      const found = ownValue(JSON.parse(json), path);
+      if (found === undefined) assert.equal(rendered, `{${path.join(".")}}`);
+      else if (typeof found === "string") assert.equal(rendered, found);
+      else assert.equal(rendered, JSON.stringify(parseJson(JSON.stringify(found))).slice(0, 2000));
+    }),
+    { numRuns: 2000 },
+  );
+});
+
+/** The value at a path of own properties, written down once more and as plainly as can be. */
+function ownValue(value: unknown, [key, ...rest]: readonly string[]): unknown {
+  if (key === undefined) return value;
+  if (typeof value !== "object" || value === null || !Object.hasOwn(value, key)) return undefined;
+  if (Array.isArray(value) && !/^\d+$/.test(key)) return undefined;
+  return ownValue((value as Record<string, unknown>)[key], rest);
+}
+
+test("whatever stands in a deliver_extra, rendering it does not throw, and leaves only texts and maps", () => {
+  const onlyTexts = (value: unknown): boolean =>
+    typeof value === "string" ||
+    (typeof value === "object" && value !== null && !Array.isArray(value) && Object.values(value).every(onlyTexts));
+  fc.assert(
+    fc.property(fc.dictionary(fc.string(), bracedValue), bracedPayload, (map, value) => {
+      const rendered = renderMap(map, scopeOf(JSON.stringify(value)));
+      assert.ok(Object.values(rendered).every(onlyTexts));
+      assert.equal(Object.getPrototypeOf(rendered), Object.prototype);
+    }),
+  );
+});
+
+const levels = 490;
+const hostilePayloads: [what: string, json: string][] = [
+  ["a million keys' worth of text", JSON.stringify({ a: "{a}".repeat(1_000_000) })],
+  ["very many keys", `{${Array.from({ length: 200_000 }, (_, index) => `"k${index}":1`).join(",")},"a":1}`],
+  ["a long list", JSON.stringify({ a: Array(300_000).fill("{a}") })],
+  ["many levels", `{"a":${"[".repeat(levels)}${"]".repeat(levels)}}`],
+  ["a long number", `{"a":1${"0".repeat(1_000_000)}}`],
+];
+for (const [what, json] of hostilePayloads) {
+  test(`a payload with ${what} is rendered at once`, () => {
+    const of = scopeOf(json);
+    const text = "{__raw__}{b}{a.0}{a.0.0.0.0}".repeat(10);
+    const start = performance.now();
+    render(text, of);
+    render("{a}", of);
+    assert.ok(performance.now() - start < 5000, `${performance.now() - start} ms`);
+  });
+}

@@ -391,3 +391,121 @@ test("a hostile number cannot make a comparison run for long", () => {
   );
   assert.ok(performance.now() - start < 2000);
 });
+
+const inherited = [...Object.getOwnPropertyNames(Object.prototype), ...Object.getOwnPropertyNames(Array.prototype)];
+const key = fc.constantFrom("a", "b", "list", "0", "1", "payload", ...inherited);
+const path = fc.array(key, { minLength: 1, maxLength: 4 }).map((keys) => keys.join("."));
+const anyField = fc.oneof(path, fc.constantFrom("event", "event_type", "headers.X-Any", "headers.constructor"));
+const anyScalar = fc.oneof(
+  fc.string(),
+  fc.integer(),
+  fc.double({ noNaN: true, noDefaultInfinity: true }),
+  fc.bigInt(),
+  fc.boolean(),
+  fc.constant(null),
+);
+const operation = fc.oneof(
+  fc.record({ exists: fc.boolean() }),
+  fc.constant({ missing: true }),
+  fc.record({ equals: anyScalar }),
+  fc.record({ not_equals: anyScalar }),
+  fc.record({ contains: anyScalar }),
+  fc.record({ in: fc.array(anyScalar) }),
+  fc.record({ regex: fc.constantFrom("^a", "(a|b)*c", "\\d+$", ".", "", "[^x]*x", "(?i)TRUE", "\\u0041") }),
+);
+const { clause } = fc.letrec<{ clause: object; leaf: object; group: object; some: object[] }>((tie) => ({
+  leaf: fc.tuple(anyField, operation).map(([field, rest]) => ({ field, ...rest })),
+  some: fc.array(tie("clause"), { minLength: 1, maxLength: 3 }),
+  group: fc.oneof(
+    tie("some").map((all) => ({ all })),
+    tie("some").map((any) => ({ any })),
+    tie("clause").map((not) => ({ not })),
+  ),
+  clause: fc.oneof({ maxDepth: 4, withCrossShrink: true }, tie("leaf"), tie("group")),
+}));
+const anyPayload = fc
+  .dictionary(fc.constantFrom("a", "b", "list", "payload", "__proto__", "constructor"), fc.jsonValue())
+  .map((value) => parseJson(JSON.stringify(value)) as JsonObject);
+
+test("a right filter compiles, judges any payload without a throw, and its negation judges the other way", () => {
+  fc.assert(
+    fc.property(clause, anyPayload, (filter, value) => {
+      const of = eventOf({ payload: value, headers: headersOf({ "x-any": "a" }) });
+      const mismatch = judged([filter], of);
+      assert.equal(passes([{ not: filter }], of), mismatch !== undefined);
+      assert.ok(mismatch === undefined || (mismatch.clause.length <= 250 && mismatch.value.length <= 200));
+    }),
+    { numRuns: 2000 },
+  );
+});
+
+test("no path reaches what a payload inherits", () => {
+  const word = fc.constantFrom(...inherited);
+  const inner = fc.constantFrom("text", "list", "map", "number", "none");
+  const below = fc
+    .tuple(inner, fc.array(word, { minLength: 1, maxLength: 3 }))
+    .map(([first, rest]) => [first, ...rest]);
+  const of = eventOf({ payload: parseJson('{"text":"x","list":[],"map":{},"number":1.50,"none":null}') as JsonObject });
+  fc.assert(
+    fc.property(fc.oneof(fc.array(word, { minLength: 1, maxLength: 3 }), below), anyScalar, (words, value) => {
+      const field = words.join(".");
+      assert.ok(passes([{ field, missing: true }], of), field);
+      assert.ok(
+        !passes(
+          [
+            {
+              any: [
+                { field, equals: value },
+                { field, contains: value },
+                { field, regex: "" },
+              ],
+            },
+          ],
+          of,
+        ),
+      );
+    }),
+  );
+  fc.assert(fc.property(word, (name) => assert.ok(!passes([{ field: "map", contains: name }], of))));
+});
+
+const patterns = ["^(a+)+$", "(a|aa)+$", "(a*)*b", "^(.*?,){9}x", "(.*)(.*)(.*)z", "([a-z]+)*\\d$", "a{0,50}a{50}b"];
+for (const pattern of patterns) {
+  test(`the pattern ${pattern} takes time that grows no faster than the text`, () => {
+    const filter = compiled([{ field: "text", regex: pattern }]);
+    const timed = (length: number) => {
+      const of = eventOf({ payload: { text: `${"a".repeat(length)}!` } });
+      const start = performance.now();
+      matches(filter, of);
+      return performance.now() - start;
+    };
+    timed(1000);
+    // Quadratic time would be 64 times as long; the rest is for a busy machine.
+    const [short, long] = [timed(10_000), timed(80_000)];
+    assert.ok(long < short * 32 + 1000, `${short} ms, then ${long} ms`);
+  });
+}
+
+const levels = 490;
+const hostile: [what: string, json: string][] = [
+  ["a long text", JSON.stringify({ x: "a".repeat(1_000_000) })],
+  ["a long list", JSON.stringify({ x: Array(100_000).fill("a") })],
+  ["very many keys", `{"x":{${Array.from({ length: 100_000 }, (_, index) => `"k${index}":1`).join(",")}}}`],
+  ["many levels", `{"x":${"[".repeat(levels)}${"]".repeat(levels)}}`],
+];
+for (const [what, json] of hostile) {
+  test(`a payload with ${what} is judged at once by every operator`, () => {
+    const of = eventOf({ payload: parseJson(json) as JsonObject });
+    const every = [
+      { equals: "b" },
+      { contains: "b" },
+      { in: ["b"] },
+      { regex: "^b" },
+      { missing: true },
+      { exists: false },
+    ];
+    const start = performance.now();
+    for (const operator of every) assert.ok(!passes([{ any: [{ field: "x", ...operator }] }], of));
+    assert.ok(performance.now() - start < 5000, `${performance.now() - start} ms`);
+  });
+}

@@ -70,24 +70,29 @@ test('2.1 `extra.routes`: "Static routes", none by default', async (t) => {
   assert.equal((await empty.post("other")).status, 404);
 });
 
-const kinds: [key: string, value: string, complaint: RegExp][] = [
-  ["enabled", "enabled: maybe", /platforms\.webhook\.enabled: Expected true or false/],
-  ["extra.host", "extra: { host: [a] }", /platforms\.webhook\.extra\.host: Expected text/],
-  ["extra.port", "extra: { port: 65536 }", /platforms\.webhook\.extra\.port: Expected a whole number from 0 to 65535/],
-  ["extra.secret", "extra: { secret: { a: b } }", /platforms\.webhook\.extra\.secret: Expected text/],
-  ["extra.rate_limit", "extra: { rate_limit: 1.5 }", /extra\.rate_limit: Expected a whole number/],
-  ["extra.max_body_bytes", "extra: { max_body_bytes: 1MB }", /extra\.max_body_bytes: Expected a whole number/],
-  ["extra.routes", "extra: { routes: [a] }", /extra\.routes: Expected a mapping of route names to routes/],
-  ["extra.rout", "extra: { rout: {} }", /extra\.rout: Unknown key "rout"; known are .*routes/],
+const kinds: [key: string, value: object, complaint: RegExp][] = [
+  ["enabled", { enabled: "maybe" }, /platforms\.webhook\.enabled: Expected true or false/],
+  ["extra.host", { extra: { host: ["a"] } }, /platforms\.webhook\.extra\.host: Expected text/],
+  ["extra.port", { extra: { port: 65_536 } }, /extra\.port: Expected a whole number from 0 to 65535/],
+  ["extra.secret", { extra: { secret: { a: "b" } } }, /platforms\.webhook\.extra\.secret: Expected text/],
+  ["extra.rate_limit", { extra: { rate_limit: 1.5 } }, /extra\.rate_limit: Expected a whole number/],
+  ["extra.max_body_bytes", { extra: { max_body_bytes: "1MB" } }, /extra\.max_body_bytes: Expected a whole number/],
+  ["extra.routes", { extra: { routes: ["a"] } }, /extra\.routes: Expected a mapping of route names to routes/],
+  ["extra.rate_limt", { extra: { rate_limt: 1 } }, /extra\.rate_limt: Unknown key .*; did you mean "rate_limit"/],
 ];
-for (const [key, value, complaint] of kinds) {
-  test(`2.1 \`${key}\` of another type than the table's refuses to start`, async (t) => {
-    const { code, err } = await refusal(t, { config: `${where} { ${value} } }` });
-    assert.equal(code, 78);
-    assert.match(err, complaint);
-    assert.match(err, /config\.yaml:1:\d+: /);
-  });
-}
+
+test("2.1 keys of another type than the table's refuse to start, all of them at once, with line and column", async (t) => {
+  const extra = Object.assign({}, ...kinds.map(([, value]) => ("extra" in value ? value.extra : {})));
+  const config = JSON.stringify({ platforms: { webhook: { enabled: "maybe", extra } } }, null, 2);
+  const { code, err } = await refusal(t, { config });
+  assert.equal(code, 78);
+  for (const [key, , complaint] of kinds) {
+    await t.test(`2.1 \`${key}\``, () => {
+      assert.match(err, complaint);
+      assert.match(err, new RegExp(`config\\.yaml:\\d+:\\d+: platforms\\.webhook\\.${key.replace(".", "\\.")}`));
+    });
+  }
+});
 
 test('2.1 "An example in one place nests `routes` directly under a top-level `webhooks` key"', async (t) => {
   const old = await openGateway(t, () => ({ sections: { webhooks: { routes: { old: { prompt: "Old {x}" } } } } }));

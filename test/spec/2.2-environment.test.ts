@@ -3,6 +3,7 @@ import { type TestContext, test } from "node:test";
 import { startGatewayProcess } from "../tools/gateway-process.ts";
 import { makeHome } from "../tools/home.ts";
 import { freePort } from "../tools/port.ts";
+import { postern } from "../tools/program.ts";
 import { post, refusal } from "./gateway.ts";
 
 const routes = "routes: { plain: {}, own: { secret: a-secret-of-its-own } }";
@@ -27,7 +28,7 @@ test('2.2 `WEBHOOK_ENABLED`: "Enables the adapter", default false', async (t) =>
   const { code, err } = await refusal(t, { config: config(), files: { ".env": "WEBHOOK_SECRET=a-secret\n" } });
   assert.equal(code, 1);
   assert.match(err, /is not enabled/);
-  for (const word of ["true", "1", "yes"]) {
+  for (const word of ["1", "yes"]) {
     const gateway = await started(t, `WEBHOOK_ENABLED=${word}\nWEBHOOK_SECRET=a-secret\n`);
     assert.equal((await gateway.stop()).code, 0);
   }
@@ -61,6 +62,21 @@ test("2.2 `WEBHOOK_SECRET`: none by default, so that a route without its own ref
   const { code, err } = await refusal(t, { config: config(), files: { ".env": "WEBHOOK_ENABLED=true\n" } });
   assert.equal(code, 78);
   assert.match(err, /plain\.secret: The route has no secret; .*WEBHOOK_SECRET/);
+});
+
+test('2.2 "A setup wizard (`<app> gateway setup`) also enables the adapter and sets the port and global secret"', async (t) => {
+  const home = await makeHome(t);
+  const port = await freePort();
+  const flags = ["--yes", "--host", "127.0.0.1", "--port", String(port), "--secret", "set-by-the-wizard"];
+  const env = { POSTERN_HOME: home.folder };
+  const { code, err } = await postern(t, ["gateway", "setup", ...flags, "--agent-backend", "preview"], { env });
+  assert.equal(code, 0, err);
+  assert.match(await home.read(".env"), /WEBHOOK_SECRET=.*set-by-the-wizard/);
+  const file = { plain: { prompt: "Hi" } };
+  await home.write("webhook_subscriptions.json", JSON.stringify(file));
+  const gateway = await startGatewayProcess(t, home);
+  assert.equal(gateway.port, port);
+  assert.equal((await post(`${gateway.url}/webhooks/plain`, { secret: "set-by-the-wizard" })).status, 202);
 });
 
 const wrong: [variable: string, complaint: RegExp][] = [

@@ -3,7 +3,7 @@ import { type TestContext, test } from "node:test";
 import { startGatewayProcess } from "../tools/gateway-process.ts";
 import { makeHome } from "../tools/home.ts";
 import { freePort } from "../tools/port.ts";
-import { type Ended, mainPath, startProgram } from "../tools/program.ts";
+import { type Ended, mainPath, postern, startProgram } from "../tools/program.ts";
 import { until } from "../tools/wait.ts";
 import { configuration, globalSecret, openGateway, useGateway } from "./gateway.ts";
 
@@ -101,6 +101,15 @@ test('4.3 `gateway run`: "On start it logs a line with the listen address, port 
   assert.match(other.err, new RegExp(`Postern listens on 127\\.0\\.0\\.1:${other.port}, routes: one, two`));
   const line = other.log().find(({ msg }) => String(msg).startsWith("Postern listens"));
   assert.deepEqual([line?.host, line?.port, line?.routes], ["127.0.0.1", other.port, ["one", "two"]]);
+});
+
+test('4.3 `gateway setup`: "Setup wizard", by flags where nobody is there to be asked', async (t) => {
+  const home = await makeHome(t);
+  const flags = ["--yes", "--host", "127.0.0.1", "--port", "0", "--agent-backend", "preview"];
+  const { code, err } = await postern(t, ["gateway", "setup", ...flags], { env: { POSTERN_HOME: home.folder } });
+  assert.equal(code, 0, err);
+  const other = await startGatewayProcess(t, home);
+  assert.equal((await fetch(`${other.url}/health`)).status, 200);
 });
 
 test('4.3 "Subscriptions take effect at once", "so no restart is needed"', async (t) => {
