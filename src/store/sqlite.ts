@@ -34,11 +34,10 @@ export async function openSqlite(options: ThreadOptions): Promise<Store> {
     nextDue: call("nextDue"),
     listEvents: call("listEvents"),
     readEvent: call("readEvent"),
-    countJobs: call("countJobs"),
     close: () => writer.close(),
   } as Store;
   try {
-    await store.countJobs({});
+    await store.nextDue({});
   } catch (error) {
     await store.close();
     throw error;

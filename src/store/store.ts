@@ -52,7 +52,6 @@ export interface Operations {
   listEvents(args: ListArgs): readonly EventRow[];
   /** Everything known of one event; `id` may be a unique beginning of one. */
   readEvent(args: { readonly id: string }): EventRecord | undefined;
-  countJobs(args: Record<string, never>): readonly { readonly state: JobState; readonly count: number }[];
 }
 
 export interface NewEvent {

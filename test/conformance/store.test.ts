@@ -410,21 +410,6 @@ for (const [name, openStore] of Object.entries(stores)) {
           [later.id],
         );
       });
-
-      on("are counted by state while they are open", async (store) => {
-        await answeredJob(store);
-        await takenJob(store);
-        await store.accept(anAgentEvent());
-        await store.accept(anAgentEvent());
-        const silent = await store.claimJobs(aClaim({ limit: 1 }));
-        await store.finishRun(anEndedRun(silent[0]!, { next: { move: "answer", silent: true } }));
-        const counts = await store.countJobs({});
-        assert.deepEqual(counts.map(({ state, count }) => `${count} ${state}`).sort(), [
-          "1 delivering",
-          "1 queued",
-          "1 running",
-        ]);
-      });
     });
 
     describe("messages", () => {

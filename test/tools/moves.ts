@@ -19,7 +19,7 @@ const movesOf: Partial<Record<Name, { readonly jobs: readonly JobMove[]; readonl
 
 const names: readonly Name[] = [
   ...(["accept", "ignore", "claimJobs", "finishRun", "park", "unpark", "claimMessages", "recordPart"] as const),
-  ...(["finishAttempt", "extendLeases", "expireLeases", "nextDue", "listEvents", "readEvent", "countJobs"] as const),
+  ...(["finishAttempt", "extendLeases", "expireLeases", "nextDue", "listEvents", "readEvent"] as const),
 ];
 
 interface Move {

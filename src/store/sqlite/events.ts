@@ -20,7 +20,11 @@ export function eventStatements(database: DatabaseSync) {
        on conflict (route, delivery_id) do update set event_id = excluded.event_id, expires_at = excluded.expires_at
        where claims.expires_at <= :now`,
     ),
-    freeClaim: changes(database, "delete from claims where event_id = :eventId"),
+    freeClaim: changes(
+      database,
+      `delete from claims where event_id = :eventId
+         and (route, delivery_id) = (select route, delivery_id from events where id = :eventId)`,
+    ),
     listEvents: rows<EventRow>(
       database,
       `${select(rowColumns)} where (:route is null or e.route = :route)

@@ -1,9 +1,7 @@
 import type { DatabaseSync } from "node:sqlite";
-import { jobMoves, jobStates } from "../states.ts";
+import { jobMoves } from "../states.ts";
 import type { ClaimedJob, JobRecord, RunRecord } from "../store.ts";
-import { changes, from, quote, row, rows, to } from "./sql.ts";
-
-const openStates = Object.keys(jobStates).filter((state) => !["done", "dead", "refused"].includes(state));
+import { changes, from, row, rows, to } from "./sql.ts";
 
 /** Statements on `jobs` and `runs`, one each. */
 export function jobStatements(database: DatabaseSync) {
@@ -43,11 +41,6 @@ function jobRows(database: DatabaseSync) {
     nextJobDue: row<{ due: number | null }>(
       database,
       `select min(run_at) as due from jobs where ${from(jobMoves.claim)}`,
-    ),
-    // Only open states have an index small enough to count at any time.
-    countOpenJobs: rows<{ state: JobRecord["state"]; count: number }>(
-      database,
-      `select state, count(*) as count from jobs where state in (${openStates.map(quote).join(", ")}) group by state`,
     ),
   };
 }

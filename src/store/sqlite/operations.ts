@@ -202,7 +202,7 @@ function leasing(sql: Statements): Pick<Operations, "extendLeases" | "expireLeas
   };
 }
 
-function reading(sql: Statements): Pick<Operations, "listEvents" | "readEvent" | "countJobs"> {
+function reading(sql: Statements): Pick<Operations, "listEvents" | "readEvent"> {
   return {
     listEvents: ({ limit, route = null, state = null, before = null }) =>
       sql.listEvents({ limit, route, state, before }),
@@ -222,6 +222,5 @@ function reading(sql: Statements): Pick<Operations, "listEvents" | "readEvent" |
       }));
       return { ...event, body: unpack(event.body, codec), jobs };
     },
-    countJobs: () => sql.countOpenJobs({}),
   };
 }

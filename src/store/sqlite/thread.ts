@@ -26,6 +26,7 @@ export interface ThreadOptions {
 interface Open {
   readonly database: DatabaseSync;
   readonly operations: Operations;
+  readonly transaction: Readonly<Record<"begin" | "commit" | "save" | "release", () => void>>;
 }
 
 // Primary result codes that say the storage cannot serve now: busy, locked, no memory, read-only, I/O error, corrupt, full,
@@ -40,8 +41,22 @@ function open(): Open {
   const database = openDatabase(options.path, options);
   // Statements read the schema: damage may only show now.
   const operations = refusingDamage(options.path, () => createOperations(database));
-  current = { database, operations };
+  current = { database, operations, transaction: transactionStatements(database) };
   return current;
+}
+
+/** Prepared once: each event needs two of them. */
+function transactionStatements(database: DatabaseSync): Open["transaction"] {
+  const prepared = (sql: string) => {
+    const statement = database.prepare(sql);
+    return () => void statement.run();
+  };
+  return {
+    begin: prepared(options.readOnly ? "begin" : "begin immediate"),
+    commit: prepared("commit"),
+    save: prepared("savepoint one"),
+    release: prepared("release one"),
+  };
 }
 
 /** After a storage error the connection is opened anew: its view of the file may no longer be true. */
@@ -57,10 +72,10 @@ function reopenNextTime(): void {
 /** Carries out a group of calls in one transaction: one sync to disk serves them all (group commit). */
 function commitGroup(calls: readonly Call[]): Answer[] {
   try {
-    const { database, operations } = open();
-    database.exec(options.readOnly ? "begin" : "begin immediate");
-    const answers = calls.map((call) => carryOut(database, operations, call));
-    database.exec("commit");
+    const ready = open();
+    ready.transaction.begin();
+    const answers = calls.map((call) => carryOut(ready, call));
+    ready.transaction.commit();
     return answers;
   } catch (error) {
     reopenNextTime();
@@ -70,11 +85,11 @@ function commitGroup(calls: readonly Call[]): Answer[] {
 }
 
 /** One call inside the group: a bug in one must not undo its neighbours, a storage error ends the whole group. */
-function carryOut(database: DatabaseSync, operations: Operations, { id, name, args }: Call): Answer {
-  database.exec("savepoint one");
+function carryOut({ database, operations, transaction }: Open, { id, name, args }: Call): Answer {
+  transaction.save();
   try {
     const value = (operations[name] as (args: unknown) => unknown)(args);
-    database.exec("release one");
+    transaction.release();
     return { id, value };
   } catch (error) {
     if (storageCodes.has(resultCode(error) ?? -1)) throw error;

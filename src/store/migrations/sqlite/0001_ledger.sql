@@ -22,7 +22,6 @@ create table claims (
   expires_at integer not null,
   primary key (route, delivery_id)
 ) strict, without rowid;
-create index claims_by_event on claims (event_id);
 
 create table jobs (
   id text primary key,
@@ -44,8 +43,6 @@ create table jobs (
 create index jobs_by_event on jobs (event_id);
 create index jobs_due on jobs (run_at) where state = 'queued';
 create index jobs_leased on jobs (lease_until) where state = 'running';
--- Finished jobs are the many; the index holds only the others.
-create index jobs_open on jobs (state) where state not in ('done', 'dead', 'refused');
 
 create table runs (
   job_id text not null references jobs (id),
