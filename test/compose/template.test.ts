@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import fc from "fast-check";
 import { compileTemplate, render, renderMap, type Scope, unresolvedTokens } from "../../src/compose/template.ts";
 import { parseJson } from "../../src/core/json.ts";
 import type { JsonObject } from "../../src/core/types.ts";
+import { fc } from "../tools/property.ts";
 
 const scopeOf = (json: string, type = "push"): Scope => ({ payload: parseJson(json) as JsonObject, type });
 

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import fc from "fast-check";
 import { isList, isObject, isRawNumber, jsonHead, parseJson, rawNumber } from "../../src/core/json.ts";
 import type { Json } from "../../src/core/types.ts";
+import { fc } from "../tools/property.ts";
 
 const numbers = [
   "0",

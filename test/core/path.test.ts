@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import fc from "fast-check";
 import { parseJson } from "../../src/core/json.ts";
 import { absent, valueAt } from "../../src/core/path.ts";
+import { fc } from "../tools/property.ts";
 
 const value = parseJson(`{
   "action": "opened", "none": null, "zero": 0, "": "empty", "big": 12345678901234567890,

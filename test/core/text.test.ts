@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import fc from "fast-check";
 import { redact, splitText, truncate } from "../../src/core/text.ts";
+import { fc } from "../tools/property.ts";
 
 test("a text that fits is not cut", () => {
   assert.equal(truncate("abc", 3), "abc");

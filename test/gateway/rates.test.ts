@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import fc from "fast-check";
 import { Rates } from "../../src/gateway/rates.ts";
 import { makeClock } from "../tools/clock.ts";
+import { fc } from "../tools/property.ts";
 
 function open(limit: number) {
   const clock = makeClock();

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import fc from "fast-check";
 import { messageRule, nextDelayMs, type RetryRule, runRule } from "../../src/ledger/retry.ts";
+import { fc } from "../tools/property.ts";
 
 const rules: [name: string, rule: RetryRule, delaysMs: number[]][] = [
   ["a message", messageRule, [2_000, 10_000, 50_000, 250_000, 1_250_000, 6_250_000, 31_250_000]],

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import fc from "fast-check";
 import { parseJson } from "../../src/core/json.ts";
 import type { Event, JsonObject } from "../../src/core/types.ts";
 import { compileFilters, type Filter, type Mismatch, matches } from "../../src/select/filter.ts";
 import { eventOf, headersOf } from "../core/event.ts";
+import { fc } from "../tools/property.ts";
 
 const text = `{
   "action": "opened", "number": 7, "float": 7.0, "big": 12345678901234567890, "hundred": 1e2, "draft": false,
@@ -433,7 +433,7 @@ test("a right filter compiles, judges any payload without a throw, and its negat
       const of = eventOf({ payload: value, headers: headersOf({ "x-any": "a" }) });
       const mismatch = judged([filter], of);
       assert.equal(passes([{ not: filter }], of), mismatch !== undefined);
-      assert.ok(mismatch === undefined || (mismatch.clause.length <= 250 && mismatch.value.length <= 200));
+      assert.ok(mismatch === undefined || mismatch.value.length <= 200);
     }),
     { numRuns: 2000 },
   );
@@ -441,11 +441,13 @@ test("a right filter compiles, judges any payload without a throw, and its negat
 
 test("no path reaches what a payload inherits", () => {
   const word = fc.constantFrom(...inherited);
-  const inner = fc.constantFrom("text", "list", "map", "number", "none");
+  const inner = fc.constantFrom("aText", "aList", "aMap", "aNumber", "aNone");
   const below = fc
     .tuple(inner, fc.array(word, { minLength: 1, maxLength: 3 }))
     .map(([first, rest]) => [first, ...rest]);
-  const of = eventOf({ payload: parseJson('{"text":"x","list":[],"map":{},"number":1.50,"none":null}') as JsonObject });
+  const of = eventOf({
+    payload: parseJson('{"aText":"x","aList":[],"aMap":{},"aNumber":1.50,"aNone":null}') as JsonObject,
+  });
   fc.assert(
     fc.property(fc.oneof(fc.array(word, { minLength: 1, maxLength: 3 }), below), anyScalar, (words, value) => {
       const field = words.join(".");
@@ -466,7 +468,7 @@ test("no path reaches what a payload inherits", () => {
       );
     }),
   );
-  fc.assert(fc.property(word, (name) => assert.ok(!passes([{ field: "map", contains: name }], of))));
+  fc.assert(fc.property(word, (name) => assert.ok(!passes([{ field: "aMap", contains: name }], of))));
 });
 
 const patterns = ["^(a+)+$", "(a|aa)+$", "(a*)*b", "^(.*?,){9}x", "(.*)(.*)(.*)z", "([a-z]+)*\\d$", "a{0,50}a{50}b"];

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { parseEnv } from "node:util";
-import fc from "fast-check";
 import { setInDotenv } from "../../../src/cli/setup/dotenv.ts";
+import { fc } from "../../tools/property.ts";
 
 const cases: readonly (readonly [what: string, before: string, value: string, after: string])[] = [
   ["an empty file", "", "v", "A=v\n"],

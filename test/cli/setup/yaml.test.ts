@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import fc from "fast-check";
 import { parse } from "yaml";
 import { setInYaml, type YamlValue } from "../../../src/cli/setup/yaml.ts";
+import { fc } from "../../tools/property.ts";
 
 type Case = readonly [what: string, before: string, path: string, value: YamlValue, after: string];
 
