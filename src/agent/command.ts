@@ -45,8 +45,11 @@ export const command: Agent = {
 async function runIn(folder: string, request: RunRequest, { settings, env, signal }: RunContext): Promise<Outcome> {
   const [program] = settings.command;
   if (!program) return { ...failed("agent.command is empty"), transcript: [] };
+  const path = plainEnvironment(env).PATH ?? "";
+  const reason = await missing(program, path);
+  if (reason !== undefined) return { ...failed(reason), transcript: [] };
   const finished = await runProgram({
-    argv: settings.command,
+    argv: [...(await endsWithGateway(path)), ...settings.command],
     env: environment(request, settings, env),
     cwd: folder,
     stdin: fullPrompt(request),
@@ -117,10 +120,26 @@ async function missing(program: string, path: string): Promise<string | undefine
     if (await isProgram(program)) return undefined;
     return `agent.command "${program}" is not an executable file; correct the path or install it`;
   }
-  for (const folder of path.split(delimiter)) {
-    if (folder !== "" && (await isProgram(join(folder, program)))) return undefined;
-  }
+  if ((await find(program, path)) !== undefined) return undefined;
   return `agent.command "${program}" is not on PATH; install it or write its whole path`;
+}
+
+/**
+ * What goes before a command so that it ends when the gateway is killed and cannot end it any more: the run will be started
+ * again, and two at once may cost twice. Linux does it for a process that asks (prctl(2), PR_SET_PDEATHSIG); its own
+ * children are up to it.
+ */
+async function endsWithGateway(path: string): Promise<readonly string[]> {
+  const setpriv = process.platform === "linux" ? await find("setpriv", path) : undefined;
+  return setpriv === undefined ? [] : [setpriv, "--pdeathsig", "KILL", "--"];
+}
+
+async function find(program: string, path: string): Promise<string | undefined> {
+  for (const folder of path.split(delimiter)) {
+    const file = join(folder, program);
+    if (folder !== "" && (await isProgram(file))) return file;
+  }
+  return undefined;
 }
 
 async function isProgram(path: string): Promise<boolean> {

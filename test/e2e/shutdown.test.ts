@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { test } from "node:test";
+import { missing } from "../needs.ts";
 import { startGatewayProcess } from "../tools/gateway-process.ts";
 import { postGithubEvent } from "../tools/github-event.ts";
 import { makeHome, type TestHome } from "../tools/home.ts";
@@ -59,13 +61,15 @@ test("a run that outlives the shutdown timeout is ended, given back, and run aga
   assert.equal((await next.stop()).code, 0);
 });
 
-test("a run that a SIGKILL cut off is run again, and the record says so", async (t) => {
+test("a run that a SIGKILL cut off ends with the gateway, is run again, and the record says so", {
+  skip: missing("setpriv"),
+}, async (t) => {
   const { home, gateway, begun } = await startWith(t, "30");
   assert.equal((await postGithubEvent(`${gateway.url}/webhooks/r`, { secret, body: '{"n":1}' })).status, 202);
   const [orphan = 0] = await until("the run", async () => ((await begun()).length === 1 ? begun() : undefined));
   gateway.kill("SIGKILL");
   await gateway.ended;
-  // Nobody can end the killed gateway's child but the test; with the file there it ends by itself.
+  await until("the end of what ran", () => isGone(orphan));
   await home.write("go", "");
   const next = await startGatewayProcess(t, home);
   const event = await until("the second run", async () =>
@@ -75,14 +79,13 @@ test("a run that a SIGKILL cut off is run again, and the record says so", async 
     event.jobs[0]?.runs.map(({ outcome }) => outcome),
     ["interrupted", "completed"],
   );
-  await until("the orphan's end", () => isGone(orphan));
   assert.equal((await next.stop()).code, 0);
 });
 
+/** A process that only waits to be reaped is gone too. */
 function isGone(pid: number): boolean {
   try {
-    process.kill(pid, 0);
-    return false;
+    return / Z /.test(readFileSync(`/proc/${pid}/stat`, "utf8"));
   } catch {
     return true;
   }
