@@ -4,8 +4,3 @@ import { compileTemplate, type Scope, wholePayload } from "./template.ts";
 export function compilePrompt(prompt: string | undefined): (scope: Scope) => string {
   return prompt === undefined || prompt.trim() === "" ? wholePayload : compileTemplate(prompt);
 }
-
-/** The prompt of one event, or its message when it is delivered directly (specification section 2.5). */
-export function composePrompt(prompt: string | undefined, scope: Scope): string {
-  return compilePrompt(prompt)(scope);
-}

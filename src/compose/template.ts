@@ -52,12 +52,6 @@ export function render(template: string, scope: Scope): string {
   return compileTemplate(template)(scope);
 }
 
-/** The tokens, with their braces and each once, that would stay as they are because the payload lacks their paths. */
-export function unresolvedTokens(template: string, scope: Scope): string[] {
-  const missing = split(template).filter((part) => typeof part !== "string" && resolve(part, scope) === undefined);
-  return [...new Set(missing.map((part) => (part as Token).literal))];
-}
-
 /**
  * Renders the texts of a `deliver_extra`, also in maps inside it. Other values become their text, lists their JSON; a value
  * that is nothing (`key:` in YAML) is left out.

@@ -156,7 +156,8 @@ function compileAny(raw: unknown, path: string, work: Compilation): Clause {
     holds: (event) => clauses.some((clause) => clause.holds(event)),
     explain: (event) => {
       const { clause, value } = first.explain(event);
-      return { clause: clause + others, value };
+      // Groups within groups would each add to it; what is cut is an inner one's end.
+      return { clause: truncate(clause, longestClause) + others, value };
     },
     show: first.show,
   };
@@ -173,8 +174,11 @@ function compileNot(raw: unknown, path: string, work: Compilation): Clause {
   };
 }
 
+/** Most characters of a clause, before a group says how many others failed with it. */
+const longestClause = 200;
+
 function described(path: string, text: string): string {
-  return truncate(`${path}: ${text}`, 200);
+  return truncate(`${path}: ${text}`, longestClause);
 }
 
 function compileLeaf(raw: Readonly<Record<string, unknown>>, path: string, work: Compilation): Clause {

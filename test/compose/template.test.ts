@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { compileTemplate, render, renderMap, type Scope, unresolvedTokens } from "../../src/compose/template.ts";
+import { compileTemplate, render, renderMap, type Scope } from "../../src/compose/template.ts";
 import { parseJson } from "../../src/core/json.ts";
 import type { JsonObject } from "../../src/core/types.ts";
 import { fc } from "../tools/property.ts";
@@ -93,11 +93,6 @@ test("a compiled template renders each event on its own", () => {
   );
 });
 
-test("unresolved tokens are told, each once and with their braces", () => {
-  assert.deepEqual(unresolvedTokens("{x} {n} {a.z} {x} { y } {event_type} {__raw__}", scope), ["{x}", "{a.z}"]);
-  assert.deepEqual(unresolvedTokens("nothing {n}", scope), []);
-});
-
 test("the values of a deliver_extra are rendered, also in maps inside it", () => {
   const map = {
     repo: "{a.b.c}/x",
@@ -143,7 +138,6 @@ test("whatever the template and the payload are, rendering does not throw", () =
     fc.property(template, payload, (text, value) => {
       const of = scopeOf(JSON.stringify(value));
       assert.equal(typeof render(text, of), "string");
-      unresolvedTokens(text, of);
     }),
     { numRuns: 2000 },
   );

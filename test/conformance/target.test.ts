@@ -282,7 +282,7 @@ describe("the registry of targets", () => {
         for (const value of ["a".repeat(100_000), "a@".repeat(50_000), "a@a.".repeat(25_000), "-1,".repeat(30_000)]) {
           const started = performance.now();
           field.pattern.test(`${value}!`);
-          assert.ok(performance.now() - started < 3000, `${name}.${key}`);
+          assert.ok(performance.now() - started < 1000, `${name}.${key}`);
         }
       }
     }

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { missing } from "../needs.ts";
 import { startGatewayProcess } from "../tools/gateway-process.ts";
 import { postGithubEvent } from "../tools/github-event.ts";
 import { makeHome, type TestHome } from "../tools/home.ts";
 import { readLedger } from "../tools/ledger.ts";
+import { hasEnded } from "../tools/process.ts";
 import { until } from "../tools/wait.ts";
 
 const secret = "the-secret-of-the-stopped";
@@ -69,7 +69,7 @@ test("a run that a SIGKILL cut off ends with the gateway, is run again, and the 
   const [orphan = 0] = await until("the run", async () => ((await begun()).length === 1 ? begun() : undefined));
   gateway.kill("SIGKILL");
   await gateway.ended;
-  await until("the end of what ran", () => isGone(orphan));
+  await until("the end of what ran", () => hasEnded(orphan));
   await home.write("go", "");
   const next = await startGatewayProcess(t, home);
   const event = await until("the second run", async () =>
@@ -81,12 +81,3 @@ test("a run that a SIGKILL cut off ends with the gateway, is run again, and the 
   );
   assert.equal((await next.stop()).code, 0);
 });
-
-/** A process that only waits to be reaped is gone too. */
-function isGone(pid: number): boolean {
-  try {
-    return / Z /.test(readFileSync(`/proc/${pid}/stat`, "utf8"));
-  } catch {
-    return true;
-  }
-}

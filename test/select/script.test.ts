@@ -1,5 +1,4 @@
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
 import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -11,6 +10,7 @@ import { createGate } from "../../src/lib/gate.ts";
 import { runScript, type ScriptRun } from "../../src/select/script.ts";
 import { eventOf } from "../core/event.ts";
 import { missing } from "../needs.ts";
+import { hasEnded } from "../tools/process.ts";
 import { until } from "../tools/wait.ts";
 
 const top = await mkdtemp(join(tmpdir(), "postern-script-"));
@@ -164,15 +164,6 @@ test("on timeout the whole process group is killed", async () => {
   const pid = Number(await readFile(pidFile, "utf8"));
   await until("the grandchild's end", () => hasEnded(pid));
 });
-
-/** A process that only waits to be reaped has ended too. */
-function hasEnded(pid: number): boolean {
-  try {
-    return / Z /.test(readFileSync(`/proc/${pid}/stat`, "utf8"));
-  } catch {
-    return true;
-  }
-}
 
 test("a script that the gateway's stop interrupts has not decided: the sender is told to try again", async () => {
   const stopping = new AbortController();
