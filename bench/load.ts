@@ -14,30 +14,52 @@ export interface Load {
 }
 
 export interface Target {
-  readonly port: number;
+  /** The connections are spread over them. */
+  readonly ports: readonly number[];
   readonly path: string;
   readonly connections: number;
   readonly seconds: number;
+}
+
+/** What came of requests so far. */
+export class Samples {
+  readonly #latencies: number[] = [];
+  readonly #statuses: Record<string, number> = {};
+  #seconds = 0;
+
+  get count(): number {
+    return this.#latencies.length;
+  }
+
+  note(status: string, ms: number): void {
+    this.#statuses[status] = (this.#statuses[status] ?? 0) + 1;
+    this.#latencies.push(ms);
+  }
+
+  /** Adds to the time that all of them together took. */
+  took(seconds: number): void {
+    this.#seconds += seconds;
+  }
+
+  summary(): Load {
+    const sorted = this.#latencies.toSorted((a, b) => a - b);
+    const at = (share: number) => Math.round((sorted[Math.floor(sorted.length * share)] ?? 0) * 10) / 10;
+    const requestsPerSecond = Math.round(sorted.length / this.#seconds);
+    return { requestsPerSecond, p50Ms: at(0.5), p99Ms: at(0.99), statuses: this.#statuses };
+  }
 }
 
 /**
  * Posts the signed sample again and again, each time under a fresh delivery id, one request at a time per connection. Raw
  * sockets and ready-made bytes: the generator shares the machine with what it measures, so it should cost little.
  */
-export async function post(target: Target): Promise<Load> {
-  const latencies: number[] = [];
-  const statuses: Record<string, number> = {};
+export async function post(target: Target, samples = new Samples()): Promise<Load> {
   const endAt = performance.now() + target.seconds * 1000;
-  const note = (status: string, ms: number) => {
-    statuses[status] = (statuses[status] ?? 0) + 1;
-    latencies.push(ms);
-  };
+  const note = (status: string, ms: number) => samples.note(status, ms);
   const startedAt = performance.now();
   await Promise.all(Array.from({ length: target.connections }, (_, index) => client(target, index, endAt, note)));
-  const seconds = (performance.now() - startedAt) / 1000;
-  latencies.sort((a, b) => a - b);
-  const at = (share: number) => Math.round((latencies[Math.floor(latencies.length * share)] ?? 0) * 10) / 10;
-  return { requestsPerSecond: Math.round(latencies.length / seconds), p50Ms: at(0.5), p99Ms: at(0.99), statuses };
+  samples.took((performance.now() - startedAt) / 1000);
+  return samples.summary();
 }
 
 function client(
@@ -48,7 +70,7 @@ function client(
 ): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   const signature = createHmac("sha256", secret).update(body).digest("hex");
-  const socket = connect(target.port, "127.0.0.1");
+  const socket = connect(target.ports[index % target.ports.length]!, "127.0.0.1");
   const prefix = `${process.pid}-${process.hrtime.bigint()}-${index}`;
   let sentAt = 0;
   let count = 0;

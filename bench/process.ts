@@ -40,6 +40,13 @@ export function residentMiB(pid: number): number {
   return Math.round(Number(kib) / 102.4) / 10;
 }
 
+/** Processor time that a process has used so far, all its threads together. */
+export function cpuSeconds(pid: number): number {
+  // Behind the program's name, which may hold blanks; the clock ticks a hundred times a second (proc_pid_stat(5)).
+  const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ").at(-1)?.split(" ") ?? [];
+  return (Number(fields[11]) + Number(fields[12])) / 100;
+}
+
 export function median(values: readonly number[]): number {
   const sorted = [...values].sort((a, b) => a - b);
   return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;

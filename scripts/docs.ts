@@ -71,15 +71,42 @@ agent:
 
 The line is read by the YAML language server, which most editors use; the path is relative to the file.
 
-A time is a number of seconds, or text such as \`500ms\`, \`30s\`, \`10m\`, \`2h\`. Where it says true or false, \`yes\`, \`on\`, \`no\` and
-\`off\` will do as well. Whole numbers may be of any size: a chat's id keeps all its digits.
+A time is a number of seconds, or text such as \`500ms\`, \`30s\`, \`10m\`, \`2h\`, and where it says so \`7d\`. A size is a number of bytes,
+or text with \`KB\`, \`MB\`, \`GB\`, \`TB\` (thousands) or \`KiB\`, \`MiB\`, \`GiB\`, \`TiB\` (1024). Where it says true or false, \`yes\`, \`on\`,
+\`no\` and \`off\` will do as well. Whole numbers may be of any size: a chat's id keeps all its digits.
 `;
 
 const targetsHead = `## Targets
 
 What \`deliver\` may name. A target that the environment or \`.env\` sets up needs no section in \`config.yaml\`; where there is
 one, it must say \`enabled: true\` (\`github_comment\` and \`log\` are always there).
+
+\`retry\` takes the keys of [\`retry\`](#retries-retry) but \`run_tries\`. What a route says wins over it.
+
+\`\`\`yaml config
+platforms:
+  telegram:
+    enabled: true
+    token: "123:abc"
+    retry: { tries: 20, max_age: 3d }
+  log:
+    retry: { tries: 2 }
+\`\`\`
 `;
+
+/** Of sections whose keys are easier shown than told. */
+const examples: Readonly<Record<string, string>> = {
+  retention: `
+\`\`\`yaml config
+retention:
+  max_age: 14d
+  max_size: 500MB
+  states:
+    ignored: 12h
+    dead: off        # kept until there is no more room
+\`\`\`
+`,
+};
 
 /** The whole page. */
 export function configurationPage(): string {
@@ -90,7 +117,7 @@ export function configurationPage(): string {
     introduction,
     section("platforms.webhook", platforms?.properties?.webhook ?? {}),
     section("platforms.webhook.extra.routes.NAME", definitions.route ?? {}),
-    ...grouped.map(([name, one]) => section(name, one)),
+    ...grouped.map(([name, one]) => section(name, one) + (examples[name] ?? "")),
     `## Other keys\n\n${table(Object.fromEntries(single))}`,
     targetsHead,
     ...Object.values(targets).map(targetPart),
@@ -160,7 +187,7 @@ function targetPart({ name, neutralName, settings, address }: Target): string {
   const isEmpty = Object.keys(settings).length === 0 && fields.length === 0;
   return [
     `### ${code(name)}${also}\n`,
-    ...(isEmpty ? ["Needs no settings and no address.\n"] : []),
+    ...(isEmpty ? ["Needs no section and no address.\n"] : []),
     ...(properties ? [`Settings, under \`platforms.${name}\`:\n`, table(properties)] : []),
     ...(fields.length > 0
       ? ["Address, in a route's `deliver_extra`:\n", markdownTable(["Key", "Meaning", "Needed"], fields)]

@@ -13,18 +13,23 @@ const patienceMs = 1_000;
 /** The real world for the commands: this process's arguments, environment, streams and signals. */
 export function createContext(): Context {
   const main = fileURLToPath(new URL(`./main.${import.meta.url.endsWith(".ts") ? "ts" : "js"}`, import.meta.url));
+  let isHeard = true;
   return {
     env: process.env,
-    out: (text) => writeAll(1, text),
-    err: (text) => writeAll(2, text),
+    out: (text) => {
+      isHeard = writeAll(1, text);
+    },
+    err: (text) => void writeAll(2, text),
+    isHeard: () => isHeard,
     terminal: () => (isatty(0) && isatty(2) ? { input: process.stdin, output: process.stderr } : undefined),
     readInput: async () => (await import("node:stream/consumers")).text(process.stdin),
+    input: () => process.stdin,
     self: [process.execPath, main],
-    async startGateway(load) {
+    async startGateway(load, role) {
       const { startGateway } = await import("./start.ts");
       const lines = new LineWriter(2);
       const write = (line: string) => lines.write(line);
-      return startGateway(load, { pretty: isatty(2), write, flush: () => lines.flush(logPatienceMs) });
+      return startGateway(load, { pretty: isatty(2), write, flush: () => lines.flush(logPatienceMs) }, role);
     },
     onStop,
     onReload: (reload) => void process.on("SIGHUP", reload),
@@ -34,8 +39,11 @@ export function createContext(): Context {
   };
 }
 
-/** Writes at once, so that what was said is out even when the process is killed in the next moment. */
-function writeAll(descriptor: number, text: string): void {
+/**
+ * Writes at once, so that what was said is out even when the process is killed in the next moment. Answers whether anybody
+ * reads it.
+ */
+function writeAll(descriptor: number, text: string): boolean {
   const bytes = Buffer.from(text);
   for (let offset = 0; offset < bytes.length; ) {
     try {
@@ -43,12 +51,13 @@ function writeAll(descriptor: number, text: string): void {
     } catch (error) {
       const { code } = error as NodeJS.ErrnoException;
       // Nobody reads any more (`postern events list | head`): there is nothing left to say.
-      if (code === "EPIPE") return;
+      if (code === "EPIPE") return false;
       // A pipe whose reader is slow; it is read sooner or later.
       if (code !== "EAGAIN") throw error;
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5);
     }
   }
+  return true;
 }
 
 function onStop(stop: () => void): void {

@@ -2,26 +2,34 @@ import { hostname } from "node:os";
 import { join } from "node:path";
 import * as agents from "./agent/registry.ts";
 import type { Config } from "./config/load.ts";
+import { filePlace, storePlace } from "./config/subscriptions.ts";
 import { UserError } from "./core/errors.ts";
 import { newId } from "./core/id.ts";
+import { ClockWatch } from "./gateway/clock-watch.ts";
 import { Deliveries } from "./gateway/deliver.ts";
 import type { Gateway } from "./gateway/gateway.ts";
-import { Rates } from "./gateway/rates.ts";
+import { LocalRates } from "./gateway/rates.ts";
 import { Reload } from "./gateway/reload.ts";
+import { Retention } from "./gateway/retention.ts";
 import { Routes } from "./gateway/routes.ts";
+import { SharedRates } from "./gateway/shared-rates.ts";
 import { Worker } from "./gateway/worker.ts";
 import { Ledger } from "./ledger/ledger.ts";
+import { openStore } from "./ledger/open.ts";
 import { makePrivateFolder } from "./lib/file.ts";
 import { type Lock, takeLock } from "./lib/lock.ts";
 import { createLog, type Log } from "./lib/log.ts";
 import * as sandboxes from "./sandbox/registry.ts";
 import { listen } from "./server/server.ts";
-import * as stores from "./store/registry.ts";
+import type { News, Store } from "./store/store.ts";
+
+/** What a gateway does of the whole: receive and work, or one of both. Apart only where gateways share a database. */
+export type Role = "all" | "ingest" | "worker";
 
 /** A gateway that listens and works. */
 export interface Running {
-  readonly host: string;
-  readonly port: number;
+  /** Where it listens; `undefined` for a worker, which does not. */
+  readonly address: Address | undefined;
   readonly routes: readonly string[];
   readonly log: Log;
   /** The configuration it was started with. */
@@ -32,7 +40,11 @@ export interface Running {
   stop(): Promise<void>;
 }
 
-const leaseMs = 30_000;
+export interface Address {
+  readonly host: string;
+  readonly port: number;
+}
+
 const claimMs = 3_600_000;
 /** A gateway that was just killed may take a moment to be gone. */
 const lockWaitMs = 3_000;
@@ -51,20 +63,27 @@ const reloadMs = 1_000;
  * Puts a gateway together and starts it. `load` reads the configuration, now and whenever it changed.
  * @throws UserError when the home is in use or the address cannot be listened on; StoreRefused when its ledger is not ours.
  */
-export async function startGateway(load: () => Promise<Config>, sink: LogSink): Promise<Running> {
+export async function startGateway(load: () => Promise<Config>, sink: LogSink, role: Role = "all"): Promise<Running> {
   const config = await load();
   await makePrivateFolder(config.home.folder);
   await makePrivateFolder(config.home.data);
-  const lock = lockHome(config);
+  const lock = lockHome(config, role);
   try {
-    return await startLocked(config, load, sink, lock);
+    return await startLocked(config, load, sink, { role, lock });
   } catch (error) {
-    lock.release();
+    lock?.release();
     throw error;
   }
 }
 
-function lockHome(config: Config): Lock {
+/** A ledger in a file has one gateway; a database may have many, even on one home. */
+function lockHome(config: Config, role: Role): Lock | undefined {
+  if (config.store.kind === "postgres") return undefined;
+  if (role !== "all") {
+    throw new UserError(
+      `"--role ${role}" needs a database that gateways share; set "store.url" or POSTERN_STORE_URL to a PostgreSQL database`,
+    );
+  }
   const lock = takeLock(join(config.home.data, "gateway.lock"), lockWaitMs);
   if (lock) return lock;
   throw new UserError(
@@ -72,9 +91,19 @@ function lockHome(config: Config): Lock {
   );
 }
 
-async function startLocked(first: Config, load: () => Promise<Config>, sink: LogSink, lock: Lock): Promise<Running> {
+interface Place {
+  readonly role: Role;
+  readonly lock: Lock | undefined;
+}
+
+async function startLocked(
+  first: Config,
+  load: () => Promise<Config>,
+  sink: LogSink,
+  { role, lock }: Place,
+): Promise<Running> {
   const end = new AbortController();
-  const parts = await assemble(first, sink, end.signal);
+  const parts = await assemble(first, sink, role, end.signal);
   const { gateway, worker, ledger, routes, log } = parts;
   const reload = new Reload({
     load,
@@ -83,16 +112,12 @@ async function startLocked(first: Config, load: () => Promise<Config>, sink: Log
     log,
     everyMs: reloadMs,
   });
-  const server = await listen(gateway).catch(async (error: unknown) => {
-    await ledger.close();
-    throw error;
-  });
+  const server = await openDoor(parts, role);
   worker.start();
   await reload.start();
   return {
     config: first,
-    host: server.host,
-    port: server.port,
+    address: server,
     routes: routes.names(),
     log,
     reload: () => reload.now(),
@@ -100,27 +125,43 @@ async function startLocked(first: Config, load: () => Promise<Config>, sink: Log
       reload.stop();
       const { shutdownTimeoutMs } = gateway.config;
       log.info({ timeoutMs: shutdownTimeoutMs }, "Stopping: no more requests are taken, what runs may finish");
-      await Promise.all([server.close(shutdownTimeoutMs), worker.drain(shutdownTimeoutMs)]);
+      await Promise.all([server?.close(shutdownTimeoutMs), worker.drain(shutdownTimeoutMs)]);
       end.abort();
-      await worker.settle();
+      await Promise.all([worker.settle(), parts.retention.stop(), parts.clockWatch.stop()]);
       await ledger.close();
-      lock.release();
+      lock?.release();
       log.info({}, "Stopped");
     },
   };
 }
 
+/** Listens, unless it is a worker; closes the ledger when that fails. */
+async function openDoor({ gateway, ledger, retention, clockWatch }: Parts, role: Role): Promise<Door | undefined> {
+  try {
+    await clockWatch.start();
+    const server = role === "worker" ? undefined : await listen(gateway);
+    retention.start();
+    return server;
+  } catch (error) {
+    await clockWatch.stop();
+    await ledger.close();
+    throw error;
+  }
+}
+
+type Door = Awaited<ReturnType<typeof listen>>;
 type Parts = Awaited<ReturnType<typeof assemble>>;
 
 /** Makes the parts of a gateway that does not listen yet. */
-async function assemble(first: Config, sink: LogSink, signal: AbortSignal) {
+async function assemble(first: Config, sink: LogSink, role: Role, signal: AbortSignal) {
   const inForce = { config: first };
   const secrets = () => [...inForce.config.secrets, ...(routes?.secrets() ?? [])];
   const log = createLog({ level: first.logLevel, secrets, ...sink });
-  const store = await stores.sqlite({ path: first.home.ledger, readOnly: false });
+  const store = await openStore(first.store, { readOnly: false });
+  const { leaseMs } = first;
   const owner = `${hostname()}/${process.pid}/${newId(Date.now())}`;
-  const ledger = new Ledger({ store, now: Date.now, random: Math.random, owner, leaseMs, claimMs });
-  await ledger.takeOver();
+  const now = () => store.now();
+  const ledger = new Ledger({ store, now, random: Math.random, owner, leaseMs, claimMs, signal });
   // One object for all, because a copy of it would not follow when the configuration is replaced.
   const common = {
     get config() {
@@ -139,20 +180,44 @@ async function assemble(first: Config, sink: LogSink, signal: AbortSignal) {
       return { ...inForce.config.routeContext, warn: (message: string) => log.warn({}, message) };
     },
     home: first.home,
+    place: store.isShared ? storePlace(store) : filePlace(first.home.subscriptions),
     ledger,
     log,
-    now: Date.now,
+    now,
     leaseMs,
     secrets,
     signal,
+    lanes: role !== "ingest",
   };
   const routes: Routes | undefined = new Routes(common);
+  const { rateLimit } = first.webhook;
+  const rates = store.isShared ? new SharedRates(store, rateLimit, now) : new LocalRates(rateLimit, now);
+  const withRoutes = Object.assign(common, { routes });
+  const deliveries = new Deliveries(withRoutes);
+  const worker = new Worker(Object.assign(withRoutes, { deliveries }));
+  const wake = () => {
+    worker.wake();
+    store.announce("jobs");
+  };
+  const gateway: Gateway = Object.assign(withRoutes, { deliveries, rates, wake });
+  const retention = new Retention({ store, settings: () => inForce.config.retention, log, now });
+  const clockWatch = watchClock(store, retention, log);
+  await ledger.takeOver();
   await routes.refresh();
-  const rates = new Rates(first.webhook.rateLimit, common.now);
-  const deliveries = new Deliveries(common);
-  const worker = new Worker(Object.assign(common, { deliveries }));
-  const gateway: Gateway = Object.assign(common, { routes, rates, deliveries, wake: () => worker.wake() });
-  return { inForce, gateway, worker, ledger, routes, rates, log };
+  store.watch((news) => hear(news, worker, routes));
+  return { inForce, gateway, worker, ledger, routes, rates, retention, clockWatch, log };
+}
+
+/** The ledger goes by this machine's clock, or by its database's; either may be set. */
+function watchClock(store: Store, retention: Retention, log: Log): ClockWatch {
+  const monotonicMs = () => performance.now();
+  return new ClockWatch({ store, log, now: store.now, monotonicMs, jumped: () => retention.clockJumped() });
+}
+
+/** Another process did something. */
+function hear(news: News, worker: Worker, routes: Routes): void {
+  if (news === "subscriptions") routes.heard();
+  else worker.hear(news);
 }
 
 /** Puts another configuration in force. */
@@ -166,8 +231,17 @@ function replace({ inForce, rates, routes, worker, log }: Parts, first: Config, 
 
 /** Says which changes a running gateway cannot follow. */
 function tellWhatWaits(first: Config, next: Config, log: Log): void {
-  const before = { host: first.webhook.host, port: first.webhook.port, "log.level": first.logLevel };
-  const after = { host: next.webhook.host, port: next.webhook.port, "log.level": next.logLevel };
-  const keys = (Object.keys(before) as (keyof typeof before)[]).filter((key) => before[key] !== after[key]);
+  const before = keptAtStart(first);
+  const after = keptAtStart(next);
+  const keys = Object.keys(before).filter((key) => before[key] !== after[key]);
   if (keys.length > 0) log.warn({ keys }, "These changes take effect at the next start");
+}
+
+function keptAtStart({ webhook, logLevel, store, leaseMs }: Config): Readonly<Record<string, unknown>> {
+  const place =
+    store.kind === "postgres" ? { url: store.url, schema: store.schema } : { url: undefined, schema: undefined };
+  return {
+    ...{ host: webhook.host, port: webhook.port, "log.level": logLevel },
+    ...{ "store.url": place.url, "store.schema": place.schema, "store.lease": leaseMs },
+  };
 }

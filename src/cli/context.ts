@@ -14,12 +14,16 @@ export interface Context {
   readonly err: (text: string) => void;
   /** Where a person can be asked, `undefined` when nobody sits there. Questions are no results: they go to standard error. */
   readonly terminal: () => Terminal | undefined;
+  /** False once nobody reads standard output any more. */
+  readonly isHeard: () => boolean;
   /** All of standard input, up to its end. */
   readonly readInput: () => Promise<string>;
+  /** Standard input piece by piece, for what may be long. */
+  readonly input: () => AsyncIterable<Buffer>;
   /** Program and arguments that start this same Postern again. */
   readonly self: readonly string[];
   /** Starts a gateway in this process, which logs to standard error. `load` reads its configuration, now and later. */
-  readonly startGateway: (load: () => Promise<Config>) => Promise<StartedGateway>;
+  readonly startGateway: (load: () => Promise<Config>, role?: Role) => Promise<StartedGateway>;
   /** Calls back on SIGTERM and SIGINT. */
   readonly onStop: (stop: () => void) => void;
   /** Calls back on SIGHUP. */
@@ -34,10 +38,13 @@ export interface Terminal {
   readonly output: Writable;
 }
 
+/** What a gateway does of the whole. */
+export type Role = "all" | "ingest" | "worker";
+
 /** A gateway as `start.ts` hands it over. */
 export interface StartedGateway {
-  readonly host: string;
-  readonly port: number;
+  /** Where it listens; a worker does not. */
+  readonly address: { readonly host: string; readonly port: number } | undefined;
   readonly routes: readonly string[];
   readonly log: { info(fields: object, message: string): void; warn(fields: object, message: string): void };
   readonly config: Config;

@@ -1,13 +1,14 @@
-import { type Command, InvalidArgumentError } from "commander";
+import { type Command, InvalidArgumentError, Option } from "commander";
 import type { Home } from "../config/home.ts";
 import { UserError } from "../core/errors.ts";
-import { type CommonOptions, type Context, homeOf, print, type StartedGateway } from "./context.ts";
+import { type CommonOptions, type Context, homeOf, print, type Role, type StartedGateway } from "./context.ts";
 import type { SetupOptions } from "./setup/flags.ts";
 import { appendPair, parsePort } from "./values.ts";
 
 interface RunOptions extends CommonOptions {
   readonly host?: string;
   readonly port?: number;
+  readonly role?: Role;
 }
 
 /** `postern gateway [run]`: the gateway itself; `postern gateway setup`: its configuration, by questions or flags. */
@@ -21,6 +22,11 @@ export function gateway(program: Command, context: Context): void {
     .description("Start the gateway and run until SIGTERM or SIGINT; --json prints the address once it listens")
     .option("--host <address>", "bind address (default 0.0.0.0)")
     .option("--port <number>", "listen port, 0 for any free one (default 8644)", parsePort)
+    .addOption(
+      new Option("--role <role>", "with a shared database: all, ingest (receive only), worker (work only, no port)")
+        .choices(["all", "ingest", "worker"])
+        .default("all"),
+    )
     .addHelpText("after", "\nExample:\n  $ postern gateway run --host 127.0.0.1 --port 8644")
     .action(async (_options: RunOptions, command: Command) => run(command.optsWithGlobals<RunOptions>(), context));
   defineSetup(group, context);
@@ -87,29 +93,27 @@ async function run(options: RunOptions, context: Context): Promise<void> {
   const home = homeOf(context, options);
   const load = async () => {
     const config = await loadConfig({ home, env: context.env, host: options.host, port: options.port });
-    if (!config.webhook.enabled) throw new UserError(whatToDoNext(home));
+    if (!config.webhook.enabled && options.role !== "worker") throw new UserError(whatToDoNext(home));
     return config;
   };
   const stopped = Promise.withResolvers<void>();
   // From the start: a signal that comes while the ledger opens must not kill the process half-way.
   context.onStop(stopped.resolve);
-  const running = await context.startGateway(load);
+  const running = await context.startGateway(load, options.role);
   context.onReload(() => void running.reload());
   announce(running);
-  const { host, port, routes } = running;
-  print(context, options, { host, port, routes, home: home.folder }, []);
+  const { address, routes } = running;
+  print(context, options, { ...address, role: options.role, routes, home: home.folder }, []);
   await stopped.promise;
   await running.stop();
 }
 
-function announce({ host, port, routes, log, config }: StartedGateway): void {
+function announce({ address, routes, log, config }: StartedGateway): void {
   for (const warning of config.warnings) log.warn({ file: config.home.config }, warning);
   const names = routes.length > 0 ? `routes: ${routes.join(", ")}` : "no routes yet";
-  log.info(
-    { host, port, routes, home: config.home.folder, pid: process.pid },
-    `Postern listens on ${inUrl(host)}:${port}, ${names}`,
-  );
-  if (routes.length === 0)
+  const doing = address ? `listens on ${inUrl(address.host)}:${address.port}` : "works, and listens nowhere";
+  log.info({ ...address, routes, home: config.home.folder, pid: process.pid }, `Postern ${doing}, ${names}`);
+  if (routes.length === 0 && address)
     log.info({}, 'Make a first route with "postern webhook subscribe NAME", or under "routes" in config.yaml');
 }
 

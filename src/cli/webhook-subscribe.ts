@@ -2,12 +2,13 @@ import { randomBytes } from "node:crypto";
 import { type Config, loadConfig } from "../config/load.ts";
 import { findTarget } from "../config/platforms.ts";
 import { addressKeys, badRouteName } from "../config/route.ts";
-import { buildSubscriptions, changeEntries } from "../config/subscriptions.ts";
+import { buildSubscriptions, type Entries } from "../config/subscriptions.ts";
 import { UserError } from "../core/errors.ts";
 import { isList, isObject, parseJson } from "../core/json.ts";
 import type { Json, JsonObject } from "../core/types.ts";
 import { locateScript } from "../select/script.ts";
 import { type CommonOptions, type Context, homeOf, print, secretFromInput } from "./context.ts";
+import { withSubscriptions } from "./subscriptions.ts";
 import { webhookUrl } from "./url.ts";
 
 export interface SubscribeOptions extends CommonOptions {
@@ -36,13 +37,14 @@ export async function subscribe(name: string, flags: SubscribeOptions, context: 
   const config = await loadConfig({ home, env: context.env });
   let entry: Entry = {};
   let isNew = true;
-  await changeEntries(home, (entries) => {
+  const withIt = (entries: Entries): Entries => {
     const before = Object.hasOwn(entries, name) ? entries[name] : undefined;
     isNew = !isObject(before);
     entry = update(isObject(before) ? before : undefined, options);
     refuseUnusable(name, entry, config);
     return { ...entries, [name]: entry };
-  });
+  };
+  await withSubscriptions(context, options, "write", (place) => place.change(withIt));
   const notes = [...notesOn(name, config), ...(await scriptNotes(entry, config))];
   announce({ name, entry, isNew, notes, url: webhookUrl(config.webhook, name) }, options, context);
 }

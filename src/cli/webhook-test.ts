@@ -1,6 +1,5 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as pause } from "node:timers/promises";
-import type { Home } from "../config/home.ts";
 import { type Config, loadConfig } from "../config/load.ts";
 import { readEntries, unknownSubscription } from "../config/subscriptions.ts";
 import { StoreRefused, StoreUnavailable, UserError } from "../core/errors.ts";
@@ -9,7 +8,8 @@ import { exchange, HttpFailure, type HttpResponse } from "../lib/http.ts";
 import { signGithub } from "../receive/verify.ts";
 import type { EventRecord, Store } from "../store/store.ts";
 import { type CommonOptions, type Context, homeOf, print } from "./context.ts";
-import { readLedger } from "./ledger.ts";
+import { withStore } from "./ledger.ts";
+import { withSubscriptions } from "./subscriptions.ts";
 import { timeline } from "./timeline.ts";
 import { localUrl } from "./url.ts";
 
@@ -32,7 +32,7 @@ const pollMs = 50;
 export async function testSubscription(name: string, options: TestOptions, context: Context): Promise<void> {
   const home = homeOf(context, options);
   const config = await loadConfig({ home, env: context.env });
-  const entries = await readEntries(home);
+  const entries = await withSubscriptions(context, options, "read", readEntries);
   if (!Object.hasOwn(entries, name)) throw unknownSubscription(name, Object.keys(entries));
   if (config.webhook.port === 0) {
     throw new UserError('The gateway\'s port is 0, any free one; set a fixed "platforms.webhook.port" to test it');
@@ -42,7 +42,7 @@ export async function testSubscription(name: string, options: TestOptions, conte
   const { status, text } = await post(url, onTheWire(request.headers), request.body);
   // Of what was refused the ledger has nothing, but of a direct delivery that failed.
   const isRecorded = status < 300 || status === 502;
-  const fate = isRecorded ? await watch(home, { route: name, deliveryId }, options.wait * 1000) : undefined;
+  const fate = isRecorded ? await watch({ route: name, deliveryId }, options, context) : undefined;
   if (status >= 300 || fate?.state === "dead") context.setExitCode(1);
   print(context, options, { url, event, status, reply: parsed(text), fate: fate && fateForMachines(fate) }, [
     `POST ${url}  event "${event}"`,
@@ -76,9 +76,9 @@ interface Wanted {
 }
 
 /** Watches the event. `undefined` when it is not in this machine's ledger, or that cannot be read. */
-async function watch(home: Home, wanted: Wanted, waitMs: number): Promise<EventRecord | undefined> {
+async function watch(wanted: Wanted, options: TestOptions, context: Context): Promise<EventRecord | undefined> {
   try {
-    return await readLedger(home, (store) => untilItRests(store, wanted, waitMs));
+    return await withStore(context, options, "read", (store) => untilItRests(store, wanted, options.wait * 1000));
   } catch (error) {
     // What the gateway answered is worth showing all the same.
     if (error instanceof StoreRefused || error instanceof StoreUnavailable) return undefined;

@@ -1,5 +1,7 @@
 import type { Command } from "commander";
-import { type CommonOptions, type Context, homeOf, print } from "./context.ts";
+import type { Entries } from "../config/subscriptions.ts";
+import { type CommonOptions, type Context, print } from "./context.ts";
+import { withSubscriptions } from "./subscriptions.ts";
 import { append, appendJson, appendPair, parseList, parseSeconds } from "./values.ts";
 import type { SubscribeOptions } from "./webhook-subscribe.ts";
 import type { TestOptions } from "./webhook-test.ts";
@@ -71,7 +73,7 @@ function defineSubscribe(group: Command, context: Context): void {
 async function list(options: CommonOptions, context: Context): Promise<void> {
   const { readEntries } = await import("../config/subscriptions.ts");
   const { table } = await import("./table.ts");
-  const entries = Object.entries(await readEntries(homeOf(context, options)));
+  const entries = Object.entries(await withSubscriptions(context, options, "read", readEntries));
   const rows = entries.map(([name, entry]) => ({ name, ...shown(entry) }));
   const lines = table(
     ["NAME", "EVENTS", "DELIVER", "DESCRIPTION"],
@@ -98,11 +100,12 @@ function inWords(value: unknown): string {
 }
 
 async function remove(name: string, options: CommonOptions, context: Context): Promise<void> {
-  const { changeEntries, unknownSubscription } = await import("../config/subscriptions.ts");
-  await changeEntries(homeOf(context, options), (entries) => {
+  const { unknownSubscription } = await import("../config/subscriptions.ts");
+  const without = (entries: Entries): Entries => {
     if (!Object.hasOwn(entries, name)) throw unknownSubscription(name, Object.keys(entries));
     const { [name]: _removed, ...others } = entries;
     return others;
-  });
+  };
+  await withSubscriptions(context, options, "write", (place) => place.change(without));
   print(context, options, { removed: name }, [`Removed "${name}"`]);
 }

@@ -51,7 +51,12 @@ export function configJsonSchema(): JsonSchema {
   return tidy({
     ...schema,
     properties: { platforms: { ...platforms, properties, additionalProperties: false }, ...sections },
-    $defs: { ...schema.$defs, ...registryDefinitions(), ...platformDefinitions() },
+    $defs: {
+      ...schema.$defs,
+      ...registryDefinitions(),
+      ...platformDefinitions(),
+      targetRetry: targetRetry(schema.$defs?.routeRetry),
+    },
   });
 }
 
@@ -100,15 +105,13 @@ function fieldOf({ address }: Target, key: string): AddressField | undefined {
   return Object.entries(address).find(([name, field]) => name === key || field.alternatives?.includes(key))?.[1];
 }
 
-const platforms = all.filter(({ settings }) => Object.keys(settings).length > 0);
-
 function platformDefinitions(): Schemas {
-  return Object.fromEntries(platforms.map((target) => [definitionOf(target), platformSection(target)]));
+  return Object.fromEntries(all.map((target) => [definitionOf(target), platformSection(target)]));
 }
 
 /** Each section by its real and by its neutral name. */
 function platformSections(): Schemas {
-  const entries = platforms.flatMap((target) => {
+  const entries = all.flatMap((target) => {
     const section = { title: target.name, $ref: `#/$defs/${definitionOf(target)}` };
     return namesOf(target).map((name) => [name, { ...section, description: `Settings of the target ${target.name}` }]);
   });
@@ -125,8 +128,16 @@ function platformSection({ settings, isPlatform }: Target): JsonSchema {
   );
   const need = isPlatform ? "Must be true where there is a section" : "Has no effect: the target is always there";
   const enabled = { $ref: "#/$defs/flag", description: need };
-  const extra = { title: "mapping", ...strict(keys), description: "Any of the keys beside it but enabled" };
-  return { ...strict({ enabled, ...keys, extra }), type: ["object", "null"] };
+  const retry = { $ref: "#/$defs/targetRetry", description: "Rules of retry for this target, over the global ones" };
+  const extra = { title: "mapping", ...strict(keys), description: "Any of the keys beside it but enabled and retry" };
+  const hasKeys = Object.keys(keys).length > 0;
+  return { ...strict({ enabled, ...keys, retry, ...(hasKeys ? { extra } : {}) }), type: ["object", "null"] };
+}
+
+/** A target says the same of retries as a route, but for the runs, which are not its own. */
+function targetRetry(routeRetry: JsonSchema = {}): JsonSchema {
+  const { run_tries: _, ...keys } = routeRetry.properties ?? {};
+  return { title: "mapping", ...strict(keys) };
 }
 
 const kinds: Readonly<Record<Setting["kind"], JsonSchema>> = {

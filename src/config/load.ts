@@ -1,18 +1,21 @@
-import { parseEnv } from "node:util";
 import type { AgentSettings } from "../agent/agent.ts";
 import * as agents from "../agent/registry.ts";
 import * as agentTools from "../agent/tools/registry.ts";
 import { ConfigError, type Problem } from "../core/errors.ts";
 import { suggestion } from "../core/nearest.ts";
 import type { Environment } from "../core/types.ts";
-import { readTextIfThere } from "../lib/file.ts";
 import * as sandboxes from "../sandbox/registry.ts";
+import type { StoreSettings } from "../store/settings.ts";
+import { joinEnvironment, readConfigFile } from "./files.ts";
 import type { Home } from "./home.ts";
 import { idleSections, type Platforms, readPlatforms, sectionProblems } from "./platforms.ts";
 import { isThere, problemAt, readYaml, type Source } from "./problems.ts";
+import { type RetentionSettings, retentionSettings } from "./retention.ts";
+import { globalRetry, type RetrySettings } from "./retry.ts";
 import { buildRoute, type Route, type RouteContext, type RouteProblem } from "./route.ts";
 import type { FileConfig } from "./schema.ts";
 import { globalSecrets, secretsOf } from "./secrets.ts";
+import { secretsOfStores, storeSettings } from "./store.ts";
 import { validate } from "./validate.ts";
 
 export interface WebhookConfig {
@@ -39,6 +42,13 @@ export interface Config {
   readonly python: string;
   readonly logLevel: FileConfig["log"]["level"];
   readonly shutdownTimeoutMs: number;
+  /** Where the ledger is. Opened once: a change takes effect at the next start. */
+  readonly store: StoreSettings;
+  /** How long a lease lasts without a heartbeat. */
+  readonly leaseMs: number;
+  /** The global rules of retry; see `messageRule` and `runTries`. */
+  readonly retry: RetrySettings;
+  readonly retention: RetentionSettings;
   /** Static routes by name. */
   readonly routes: ReadonlyMap<string, Route>;
   /** What a subscription needs to become a route. */
@@ -64,8 +74,8 @@ export interface LoadOptions {
  */
 export async function loadConfig(options: LoadOptions): Promise<Config> {
   const { home } = options;
-  const env = await joinEnvironment(options);
-  const source = readYaml(home.config, (await readFile(home.config)) ?? "");
+  const env = await joinEnvironment(home, options.env);
+  const source = readYaml(home.config, (await readConfigFile(home.config)) ?? "");
   const problems: Problem[] = [...source.problems];
   if (problems.length > 0 && source.value === undefined) throw new ConfigError(problems);
   const file = validate(source, problems);
@@ -79,6 +89,7 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
     warnings.push(`"platforms.${name}" has no effect: this version has no such target`);
   }
   const platforms = readPlatforms(file.platforms, env);
+  const store = storeSettings(file.store, home, env, problems);
   const routeContext: RouteContext = {
     home,
     platforms,
@@ -101,9 +112,13 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
     python: file.scripts.python,
     logLevel: file.log.level,
     shutdownTimeoutMs: file.shutdown_timeout,
+    store,
+    leaseMs: file.store.lease,
+    retry: globalRetry(file.retry),
+    retention: retentionSettings(file.retention),
     routes,
     routeContext,
-    secrets: secretsOf(routeContext.globalSecrets, platforms, routes, env),
+    secrets: secretsOf([...routeContext.globalSecrets, ...secretsOfStores(file.store, env)], platforms, routes, env),
     warnings,
   };
 }
@@ -117,21 +132,6 @@ function inOrder(problems: readonly Problem[]): Problem[] {
 /** The addresses on which only this machine can reach the gateway (specification section 5). */
 export function isLoopback(host: string): boolean {
   return host === "127.0.0.1" || host === "localhost" || host === "::1";
-}
-
-async function joinEnvironment({ home, env }: LoadOptions): Promise<Environment> {
-  const text = await readFile(home.dotenv);
-  return text === undefined ? env : { ...parseEnv(text), ...env };
-}
-
-async function readFile(path: string): Promise<string | undefined> {
-  try {
-    return await readTextIfThere(path);
-  } catch (error) {
-    const why = error instanceof Error && "code" in error ? String(error.code) : String(error);
-    const message = `Cannot be read (${why}); make it a file that this user may read`;
-    throw new ConfigError([{ file: path, key: "(file)", message }]);
-  }
 }
 
 type Section = Omit<FileConfig["platforms"]["webhook"], "extra">;

@@ -1,13 +1,20 @@
 import { suggestion } from "../core/nearest.ts";
+import type { MessageRule } from "../core/retry.ts";
 import type { Environment } from "../core/types.ts";
 import * as registry from "../target/registry.ts";
 import { readSettings } from "../target/settings.ts";
 import type { SettingValues, Target } from "../target/target.ts";
+import { schemaMistakes } from "./problems.ts";
+import { ownRetry } from "./retry.ts";
+import { targetRetrySchema } from "./schema.ts";
 
 /** How each target stands: ready with its settings, or unusable with the reason and what to do. */
 export type Platforms = ReadonlyMap<string, Platform>;
 
-export type Platform = { readonly values: SettingValues } | { readonly unusable: string };
+export type Platform = ({ readonly values: SettingValues } | { readonly unusable: string }) & {
+  /** What the section says of retries, over the global rules; nothing when it is left out. */
+  readonly retry?: Partial<MessageRule>;
+};
 
 const targets: readonly Target[] = Object.values(registry);
 
@@ -63,14 +70,25 @@ export function sectionProblems(sections: Readonly<Record<string, unknown>>, env
       return [{ path, message: `The same as "platforms.${target.name}"; keep one of them` }];
     }
     if (isOff(section)) return [];
-    const settings = readSettings(target, section, env);
+    const { retry, ...own } = section;
+    const settings = readSettings(target, own, env);
     const problems = "problems" in settings ? settings.problems : [];
     const isFlag = section.enabled === undefined || isEnabled(section);
     return [
       ...(isFlag ? [] : [{ path: [...path, "enabled"], message: "Expected true or false" }]),
       ...problems.filter(({ message }) => !message.startsWith("Missing")).map(at(path)),
+      ...retryProblems(retry, [...path, "retry"]),
     ];
   });
+}
+
+function retryProblems(retry: unknown, path: readonly string[]): SectionProblem[] {
+  const parsed = targetRetrySchema.optional().safeParse(retry, { reportInput: true });
+  if (parsed.success) return [];
+  return schemaMistakes(parsed.error, targetRetrySchema).map((mistake) => ({
+    path: [...path, ...mistake.path.map(String)],
+    message: mistake.message,
+  }));
 }
 
 function at(path: readonly string[]) {
@@ -86,6 +104,17 @@ function readPlatform(target: Target, sections: Readonly<Record<string, unknown>
   if (section !== undefined && !isMapping(section)) {
     return { unusable: `"platforms.${target.name}" is not a mapping; write its settings under it, one a line` };
   }
+  // The retry rule belongs to whoever sends, whatever the target.
+  const { retry, ...own } = section ?? {};
+  const parsed = targetRetrySchema.safeParse(retry ?? {});
+  return { ...readTarget(target, section && own, env), retry: parsed.success ? ownRetry(parsed.data) : {} };
+}
+
+function readTarget(
+  target: Target,
+  section: Readonly<Record<string, unknown>> | undefined,
+  env: Environment,
+): Platform {
   if (section !== undefined && target.isPlatform && !isEnabled(section)) {
     return { unusable: `it is not enabled; set "platforms.${target.name}.enabled: true"` };
   }

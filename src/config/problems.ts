@@ -132,19 +132,30 @@ function offsetOf(document: Document, path: Path): number | undefined {
 
 /** A mistake found at a path of a source. */
 export function problemAt(source: Source, path: Path, message: string): Problem {
-  return { file: source.file, ...source.position(path), key: path.map(String).join(".") || "(file)", message };
+  return { file: source.file, ...source.position(path), key: masked(path.map(String).join(".")) || "(file)", message };
+}
+
+/** An address may hold a password, also one that was written where a key belongs. */
+function masked(text: string): string {
+  return text.replaceAll(/:\/\/[^\s"]*@/g, "://…@");
 }
 
 /** The schema's complaints as problems, each unknown key on its own with the key that was most likely meant. */
 export function schemaProblems(source: Source, error: z.ZodError, schema: z.ZodType): Problem[] {
+  return schemaMistakes(error, schema).map(({ path, message }) => problemAt(source, path, message));
+}
+
+/** The same, with the path of each inside what was validated. */
+export function schemaMistakes(error: z.ZodError, schema: z.ZodType): { path: PropertyKey[]; message: string }[] {
   return error.issues.flatMap((issue) => {
     if (issue.code === "unrecognized_keys") {
       const known = keysAt(schema, issue.path);
-      return issue.keys.map((key) =>
-        problemAt(source, [...issue.path, key], `Unknown key "${key}"; ${suggestion(key, known)}`),
-      );
+      return issue.keys.map((key) => ({
+        path: [...issue.path, key],
+        message: `Unknown key "${masked(key)}"; ${suggestion(key, known)}`,
+      }));
     }
-    return [problemAt(source, issue.path, explain(issue))];
+    return [{ path: issue.path, message: explain(issue) }];
   });
 }
 
@@ -166,7 +177,8 @@ const kinds: Readonly<Record<string, string>> = {
 
 /** `, found …`, or nothing where there is nothing. What may be, or hold, a secret is not repeated. */
 function foundAt({ input, path, code, ...issue }: z.core.$ZodIssue): string {
-  if (input === undefined || path.some((step) => /secret|token|password|key/i.test(String(step)))) return "";
+  const isSecret = path[0] === "store" || path.some((step) => /secret|token|password|key/i.test(String(step)));
+  if (input === undefined || isSecret) return "";
   if (Array.isArray(input)) return ", found a list";
   if (typeof input === "object" && input !== null) return ", found a mapping";
   // Whole lines of a `.env` end up where a mapping should be.
@@ -181,7 +193,7 @@ function hint(code: string, issue: object): string {
 }
 
 function short(value: unknown): string {
-  const text = typeof value === "bigint" ? String(value) : (JSON.stringify(value) ?? String(value));
+  const text = masked(typeof value === "bigint" ? String(value) : (JSON.stringify(value) ?? String(value)));
   return text.length > 60 ? `${text.slice(0, 57)}…` : text;
 }
 

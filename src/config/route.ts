@@ -8,6 +8,7 @@ import { checkAddress } from "../target/settings.ts";
 import type { Target } from "../target/target.ts";
 import type { Home } from "./home.ts";
 import { findTarget, type Platforms, targetNames } from "./platforms.ts";
+import { ownRetry, type RetrySettings } from "./retry.ts";
 import type { RouteConfig } from "./schema.ts";
 
 /** A route that is ready for requests: everything that can be checked or compiled beforehand has been. */
@@ -29,6 +30,12 @@ export interface Route {
   /** True when the rendered text is sent as it is, without an agent. */
   readonly isDirect: boolean;
   readonly outlets: readonly Outlet[];
+  /** What this route says of retries, over its targets' and the global rules (`messageRule`, `runTries`). */
+  readonly retry: Partial<RetrySettings>;
+  /** Runs at the same time on all gateways together; `undefined`: no bound of its own. */
+  readonly maxConcurrent: number | undefined;
+  /** What becomes of a run that the gateway's death cut off. */
+  readonly onCrash: RouteConfig["on_crash"];
 }
 
 /** One target of a route, with the templates of its address. */
@@ -100,6 +107,9 @@ export function buildRoute(
       tools: wantedTools,
       isDirect: config.deliver_only,
       outlets,
+      retry: ownRetry(config.retry),
+      maxConcurrent: config.max_concurrent,
+      onCrash: config.on_crash,
     },
   };
 }

@@ -1,4 +1,7 @@
 import { z } from "zod";
+import { badStoreUrl } from "../store/settings.ts";
+import { type FinalEventState, finalEventStates } from "../store/states.ts";
+import { age, duration, lease, longDuration, longDurationOrNone, size } from "./measure.ts";
 
 /**
  * The configuration file as one schema: it validates, gives the types, and its metadata (`title`, `description`, `x-env` for
@@ -42,23 +45,6 @@ function whole(min: number, max: number) {
   );
 }
 
-const unitMs = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 } as const;
-
-/** Node's timers end at once when they are set for longer than 2^31 ms, which is 596 hours. */
-const longestMs = 500 * unitMs.h;
-
-/** A time span: a number of seconds, or text such as `500ms`, `30s`, `10m`, `2h`. Becomes milliseconds. */
-const durationError = { error: 'Expected seconds as a number, or text such as "30s" or "10m"' };
-const duration = z
-  .union([z.number(), z.string().regex(/^\d+(\.\d+)?(ms|s|m|h)?$/, durationError)], durationError)
-  .transform((value) => {
-    if (typeof value === "number") return value * 1000;
-    const [, amount, unit = "s"] = /^([\d.]+)(\w*)$/.exec(value) ?? [];
-    return Number(amount) * unitMs[(unit || "s") as keyof typeof unitMs];
-  })
-  .refine((ms) => ms >= 1 && ms <= longestMs, { error: "Expected a time from 1ms to 500h" })
-  .meta({ id: "duration", title: "time", description: "Seconds as a number, or text such as 500ms, 30s, 10m, 2h" });
-
 /** One text or a list of them. */
 const texts = z
   .union([z.string(), z.array(z.string())], { error: "Expected text or a list of texts" })
@@ -81,6 +67,44 @@ const deliveries = z
   .union([delivery, z.array(delivery).min(1, deliveriesError)], deliveriesError)
   .transform((value) => (Array.isArray(value) ? value : [value]))
   .meta({ id: "deliver", title: "target, or a list of targets" });
+
+/** What a route and a target may say of retries; the global section has a default for each key. */
+const messageRetryKeys = {
+  tries: whole(1, 100).describe("Tries of one message in all, the first one included"),
+  max_age: longDuration.describe("No try is made later than this after the message was ready"),
+  first_delay: longDuration.describe(
+    "Longest wait before the second try; before each further one it is six times as long. Chance decides how much of it is waited, or the service when it names a time",
+  ),
+  longest_delay: longDuration.describe("No wait is longer, unless the service names a time"),
+  keep_order_for: longDurationOrNone.describe(
+    "How long later messages to the same place wait for one that failed, counted from when it was ready; with 0 they pass at once",
+  ),
+  when_unknown: z
+    .enum(["at_least_once", "at_most_once"])
+    .describe(
+      "What to do when nobody can tell whether the service took a message, and a second one would be a copy: at_least_once sends it again, at_most_once gives it up",
+    ),
+};
+
+const retryKeys = {
+  ...messageRetryKeys,
+  run_tries: whole(1, 10).describe("Runs of the agent in all, where they fail for a reason that may pass"),
+};
+
+/** `retry` of a target, beside its settings. */
+export const targetRetrySchema = z.strictObject(messageRetryKeys).partial();
+
+const routeRetrySchema = z.strictObject(retryKeys).partial().meta({ id: "routeRetry", title: "mapping" });
+
+const retrySchema = z.strictObject({
+  tries: retryKeys.tries.prefault(8),
+  max_age: retryKeys.max_age.prefault("24h"),
+  first_delay: retryKeys.first_delay.prefault("4s"),
+  longest_delay: retryKeys.longest_delay.prefault("24h"),
+  keep_order_for: retryKeys.keep_order_for.prefault("10m"),
+  when_unknown: retryKeys.when_unknown.prefault("at_least_once"),
+  run_tries: retryKeys.run_tries.prefault(3),
+});
 
 const toolNames = z.array(z.string().meta({ id: "tool" }));
 
@@ -117,6 +141,20 @@ export const routeSchema = z
     deliver: deliveries.prefault("log").describe("Where the answer goes"),
     deliver_extra: extra.prefault({}).describe("The target's address; values are templates like the prompt"),
     deliver_only: flag.prefault(false).describe("Send the rendered prompt as it is, without an agent"),
+    retry: routeRetrySchema
+      .prefault({})
+      .describe(
+        "Rules of retry for this route: any key of `retry`; what stands here wins over the targets' and the global ones",
+      ),
+    max_concurrent: whole(1, 1000)
+      .optional()
+      .describe(
+        "Runs of this route at the same time, on all gateways together; without it only agent.max_concurrent counts",
+      ),
+    on_crash: z
+      .enum(["rerun", "fail"])
+      .prefault("rerun")
+      .describe("What becomes of a run that the gateway's death cut off: it is made again, or the event is given up"),
   })
   .meta({ id: "route", title: "Route", description: "What to do with the events of one URL" });
 
@@ -189,7 +227,7 @@ const agentSchema = z.strictObject({
     .describe("Program and arguments of the backend command: prompt on standard input, answer on standard output"),
   env: texts.prefault([]).describe("Environment variables that the backend command may see, by name"),
   tools: toolNames.prefault(["terminal"]).describe("Tools of every route that names none of its own"),
-  max_concurrent: whole(1, 1000).prefault(4).describe("Runs at the same time"),
+  max_concurrent: whole(1, 1000).prefault(4).describe("Runs of one gateway at the same time"),
   max_steps: whole(1, 1000).prefault(20).describe("Model turns of one run"),
   timeout: duration.prefault("10m").describe("Longest run"),
 });
@@ -215,6 +253,58 @@ const terminalSchema = z.strictObject({
   max_output_bytes: whole(1_000, 10_000_000)
     .prefault(50_000)
     .describe("Output of one command that the model sees, in bytes"),
+});
+
+/** Where the ledger is. */
+export const storeSchema = z.strictObject({
+  url: z
+    .string()
+    .superRefine((url, context) => {
+      const message = badStoreUrl(url);
+      if (message !== undefined) context.addIssue({ code: "custom", message });
+    })
+    .optional()
+    .meta({
+      title: "address",
+      description:
+        "PostgreSQL database that several gateways may share; without it the ledger is a SQLite file in the home",
+      pattern: "^postgres(ql)?://",
+      examples: ["postgres://postern@db.example.com/postern"],
+      "x-env": ["POSTERN_STORE_URL"],
+    }),
+  schema: z
+    .string()
+    .regex(/^(?!pg_)[a-z_][a-z0-9_]{0,47}$/, {
+      error:
+        'Expected a name of lower-case letters, digits and "_", 48 at most, that begins with neither a digit nor "pg_"',
+    })
+    .prefault("postern")
+    .describe("Schema of the PostgreSQL database that Postern's tables are in"),
+  lease: lease
+    .prefault("30s")
+    .describe("How long the work of a gateway that died is left to it; it says three times as often that it lives"),
+});
+
+const stateAges = {
+  done: age.optional().describe("Every message was sent, or kept back on purpose"),
+  dead: age.optional().describe("Given up"),
+  refused: age.optional().describe("A direct delivery that failed"),
+  cancelled: age.optional().describe("Stopped by hand"),
+  ignored: age.optional().describe("Declined by events, filters or the script"),
+} satisfies Record<FinalEventState, z.ZodType>;
+
+const retentionSchema = z.strictObject({
+  max_age: age.prefault("30d").describe("How long a finished event is kept, 1h at least"),
+  max_size: size
+    .prefault("2GiB")
+    .describe("How much the ledger may hold, 1MiB at least; when it is more, finished events go, oldest first"),
+  states: z
+    .strictObject(stateAges)
+    .prefault({})
+    .meta({
+      title: "mapping",
+      description: `Ages of their own, over max_age, by what became of the event: ${finalEventStates.join(", ")}`,
+    }),
 });
 
 export const configSchema = z
@@ -243,6 +333,19 @@ export const configSchema = z
       })
       .prefault({})
       .meta({ title: "Scripts", description: "What runs the scripts of routes" }),
+    store: storeSchema.prefault({}).meta({
+      title: "Store",
+      description: "Where the ledger is. A change takes effect at the next start",
+    }),
+    retry: retrySchema.prefault({}).meta({
+      title: "Retries",
+      description:
+        "When a message or a run that failed is tried again, where neither the target nor the route says otherwise",
+    }),
+    retention: retentionSchema.prefault({}).meta({
+      title: "Retention",
+      description: "How much of the past is kept. What is not finished always is",
+    }),
     log: z
       .strictObject({
         level: z.enum(["debug", "info", "warn", "error"]).prefault("info").describe("Least important lines to write"),
@@ -260,4 +363,5 @@ export const configSchema = z
   .meta({ title: "Postern configuration", description: "The file config.yaml in Postern's home" });
 
 export type RouteConfig = z.output<typeof routeSchema>;
+export type RetryConfig = z.output<typeof routeRetrySchema>;
 export type FileConfig = z.output<typeof configSchema>;

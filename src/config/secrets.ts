@@ -36,9 +36,9 @@ export function globalSecrets(
 /** Environment variables whose value is a credential, by their name. */
 const secretName = /(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)$/;
 
-/** Every value known to be secret: what must stand in no log, message or record. */
+/** Every value known to be secret: what must stand in no log, message or record. `others` are secret too. */
 export function secretsOf(
-  global: readonly string[],
+  others: readonly string[],
   platforms: Platforms,
   routes: ReadonlyMap<string, Route>,
   env: Environment,
@@ -49,6 +49,6 @@ export function secretsOf(
   });
   const variables = Object.entries(env).flatMap(([name, value]) => (secretName.test(name) && value ? [value] : []));
   const routeSecrets = [...routes.values()].flatMap(({ secrets }) => secrets);
-  const all = [...global, ...routeSecrets, ...platformSecrets, ...variables];
+  const all = [...others, ...routeSecrets, ...platformSecrets, ...variables];
   return [...new Set(all)].filter((secret) => secret !== INSECURE_NO_AUTH);
 }

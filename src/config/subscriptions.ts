@@ -2,24 +2,25 @@ import { dirname } from "node:path";
 import { UserError } from "../core/errors.ts";
 import { isList, isObject, isRawNumber, parseJson } from "../core/json.ts";
 import type { Json, JsonObject } from "../core/types.ts";
-import { makePrivateFolder, readTextIfThere, writeAtomic } from "../lib/file.ts";
+import { fileSignature, makePrivateFolder, readTextIfThere, writeAtomic } from "../lib/file.ts";
 import { takeLock } from "../lib/lock.ts";
+import type { Store } from "../store/store.ts";
 import type { Home } from "./home.ts";
 import { readYaml, schemaProblems } from "./problems.ts";
 import { buildRoute, type Route, type RouteContext } from "./route.ts";
 import { type RouteConfig, subscriptionSchema } from "./schema.ts";
 
-/** Entries of `webhook_subscriptions.json` as they stand there, digits and all: name to route with its secret. */
+/** Subscriptions as they stand in their place, digits and all: name to route with its secret. */
 export type Entries = JsonObject;
 
-/** What a subscriptions file gives: the routes that can be used, and why the others cannot. */
+/** What the text of the subscriptions gives: the routes that can be used, and why the others cannot. */
 export interface Subscribed {
   readonly routes: ReadonlyMap<string, Route>;
   readonly errors: readonly string[];
 }
 
 /**
- * Turns the text of a subscriptions file into routes. One bad entry does not harm the others.
+ * Turns the text of the subscriptions into routes. One bad entry does not harm the others.
  * @throws SyntaxError when the text as a whole is no JSON object.
  */
 export function buildSubscriptions(text: string, home: Home, context: RouteContext): Subscribed {
@@ -78,33 +79,100 @@ function parseSafely(text: string): Json {
   }
 }
 
-/** The entries on disk; none when there is no file. */
-export async function readEntries(home: Home): Promise<Entries> {
-  const text = (await readTextIfThere(home.subscriptions)) ?? "";
-  try {
-    return parseEntries(text);
-  } catch (cause) {
-    throw new UserError(
-      `The subscriptions file "${home.subscriptions}" is damaged (${(cause as Error).message}); mend it or restore a copy`,
-      { cause },
-    );
-  }
+/** Where the subscriptions of a home are kept: a file of the home, or the database that several gateways share. */
+export interface SubscriptionsPlace {
+  /** For people, for example `The subscriptions file "…"`. */
+  readonly name: string;
+  /** True when others may be far away: a look costs a round trip, and may fail while the text is good. */
+  readonly isShared: boolean;
+  /** The whole text, empty when there is none yet, and a version that is no newer than it. */
+  read(): Promise<{ readonly text: string; readonly version: string }>;
+  /** A text that changes whenever the subscriptions do. */
+  version(): Promise<string>;
+  /**
+   * Reads, lets `change` make the new entries, writes; none of several that do so at the same time loses another's change.
+   * `change` may be called more than once.
+   */
+  change(change: (entries: Entries) => Entries): Promise<void>;
+}
+
+/** The subscriptions in a file; changes are made under a lock that other commands wait for. */
+export function filePlace(path: string): SubscriptionsPlace {
+  const name = `The subscriptions file "${path}"`;
+  return {
+    name,
+    isShared: false,
+    version: () => fileSignature(path),
+    async read() {
+      // Looked at first: what is written in between is then seen as a change.
+      const version = await fileSignature(path);
+      return { version, text: (await readTextIfThere(path)) ?? "" };
+    },
+    async change(change) {
+      await makePrivateFolder(dirname(path));
+      const lock = takeLock(`${path}.lock`, 10_000);
+      if (!lock) throw new UserError(`"${path}" is being changed by another command; try again`);
+      try {
+        const entries = change(entriesOf((await readTextIfThere(path)) ?? "", name));
+        await writeAtomic(path, textOf(entries));
+      } finally {
+        lock.release();
+      }
+    },
+  };
+}
+
+/** What of a store the subscriptions need. */
+export type DocumentStore = Pick<Store, "readDocument" | "writeDocument" | "announce">;
+
+const documentName = "subscriptions";
+/** Each time one of those who change it at once gets through, so this many must have been before us. */
+const mostTries = 200;
+
+/** The subscriptions in a database: one document, and whoever changes it tells the gateways. */
+export function storePlace(store: DocumentStore): SubscriptionsPlace {
+  const name = "The list of subscriptions in the database";
+  const read = async () => (await store.readDocument({ name: documentName })) ?? { version: 0, text: "" };
+  return {
+    name,
+    isShared: true,
+    version: async () => String((await read()).version),
+    async read() {
+      const { version, text } = await read();
+      return { version: String(version), text };
+    },
+    async change(change) {
+      for (let tries = 0; tries < mostTries; tries += 1) {
+        const { version, text } = await read();
+        const changed = textOf(change(entriesOf(text, name)));
+        if (await store.writeDocument({ name: documentName, seen: version, text: changed })) {
+          store.announce("subscriptions");
+          return;
+        }
+      }
+      throw new UserError(`${name} is changed by others again and again; try again`);
+    },
+  };
 }
 
 /**
- * Changes the subscriptions file: reads, lets `change` make the new entries, writes, all under a lock that other commands
- * wait for, so that none of them loses another's change.
+ * The entries in a place; none when there is nothing yet.
+ * @throws UserError when it is damaged.
  */
-export async function changeEntries(home: Home, change: (entries: Entries) => Entries): Promise<void> {
-  await makePrivateFolder(dirname(home.subscriptions));
-  const lock = takeLock(`${home.subscriptions}.lock`, 10_000);
-  if (!lock) throw new UserError(`"${home.subscriptions}" is being changed by another command; try again`);
+export async function readEntries(place: SubscriptionsPlace): Promise<Entries> {
+  return entriesOf((await place.read()).text, place.name);
+}
+
+function entriesOf(text: string, place: string): Entries {
   try {
-    const entries = change(await readEntries(home));
-    await writeAtomic(home.subscriptions, `${JSON.stringify(entries, null, 2)}\n`);
-  } finally {
-    lock.release();
+    return parseEntries(text);
+  } catch (cause) {
+    throw new UserError(`${place} is damaged (${(cause as Error).message}); mend it or restore a copy`, { cause });
   }
+}
+
+function textOf(entries: Entries): string {
+  return `${JSON.stringify(entries, null, 2)}\n`;
 }
 
 /** What to tell someone who named a subscription that is not there. */

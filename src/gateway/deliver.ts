@@ -1,15 +1,22 @@
 import type { Config } from "../config/load.ts";
-import { findTarget } from "../config/platforms.ts";
+import { findTarget, type Platform } from "../config/platforms.ts";
+import { messageRule } from "../config/retry.ts";
 import { DeliveryError } from "../core/errors.ts";
-import { redact, splitText } from "../core/text.ts";
+import type { MessageRule } from "../core/retry.ts";
 import type { Event } from "../core/types.ts";
-import { type Ledger, type Message, partKey } from "../ledger/ledger.ts";
-import type { Log } from "../lib/log.ts";
-import { readAddress } from "../target/settings.ts";
+import type { Ledger, Message } from "../ledger/ledger.ts";
+import type { Log, LogFields } from "../lib/log.ts";
+import { sleep } from "../lib/sleep.ts";
+import type { Target } from "../target/target.ts";
 import { insist } from "./insist.ts";
+import { Paces } from "./pace.ts";
+import type { Routes } from "./routes.ts";
+import { type End, transmit } from "./transmit.ts";
 
 export interface DeliveriesOptions {
   readonly config: Config;
+  /** Whose rules of retry apply. */
+  readonly routes: Pick<Routes, "known">;
   readonly ledger: Ledger;
   readonly log: Log;
   readonly now: () => number;
@@ -17,18 +24,37 @@ export interface DeliveriesOptions {
   readonly secrets: () => readonly string[];
   /** Aborted when the gateway must end now. */
   readonly signal: AbortSignal;
+  /** Keeps to the targets' pace; by `now` when not set. */
+  readonly paces?: Pacing;
 }
 
-const emptyText = "(empty answer)";
+/** What `Paces` does for others. */
+export type Pacing = Pick<Paces, "allowance" | "nextAt" | "turn">;
+
+/** A sender waits: its message goes ahead after this long, whatever the target's pace. */
+const directPatienceMs = 3_000;
+
+const stoppedReason = "Given back: the gateway was stopped";
+const lapsedReason = "Given back: its lease ran out before it was sent";
 
 /** Sends messages and records each try: for the worker, and for requests whose sender waits for the result. */
 export class Deliveries {
+  /** What the targets may be sent now. */
+  readonly paces: Pacing;
   readonly #options: DeliveriesOptions;
   readonly #underWay = new Map<string, Promise<boolean>>();
   readonly #held = new Set<Message>();
+  readonly #sending = new Set<Promise<boolean>>();
+  /** Aborted when the worker begins nothing more. */
+  readonly #leave = new AbortController();
+  /** Until when each target's pause was told. */
+  readonly #told = new Map<string, number>();
 
   constructor(options: DeliveriesOptions) {
     this.#options = options;
+    const applies = (target: Target) => isVendors(target, options.config.platforms.get(target.name));
+    this.paces = options.paces ?? new Paces({ now: options.now, sleep, applies });
+    options.signal.addEventListener("abort", () => this.leave(), { once: true });
   }
 
   /** Messages being sent for a waiting sender; their leases need a heartbeat. */
@@ -60,27 +86,20 @@ export class Deliveries {
    * Makes one try to send a message and records how it went. True when the target took it. `mayRetry` false means that a
    * failure is final, because the sender of the event is told.
    */
-  async send(message: Message, mayRetry: boolean): Promise<boolean> {
-    const { ledger, log, now, signal } = this.#options;
-    const startedAt = now();
-    const line = {
-      route: message.route,
-      event: message.eventType,
-      target: message.target,
-      message: message.id,
-      try: message.fence,
-    };
-    try {
-      const reference = await this.#transmit(message);
-      await insist(() => ledger.sent(message, reference), log, signal);
-      log.info({ ...line, ms: now() - startedAt, reference }, "Message sent");
-      return true;
-    } catch (cause) {
-      const error = this.#describe(cause);
-      await insist(() => ledger.failed(message, error, mayRetry), log, signal);
-      log.warn({ ...line, ms: now() - startedAt, sent: error.sent, error: error.message }, "Message not sent");
-      return false;
-    }
+  send(message: Message, mayRetry: boolean): Promise<boolean> {
+    const sending = this.#send(message, mayRetry);
+    this.#sending.add(sending);
+    return sending.finally(() => this.#sending.delete(sending));
+  }
+
+  /** Begins no further try or part of the worker's messages: what is not sent is given back. Direct deliveries go on. */
+  leave(): void {
+    this.#leave.abort();
+  }
+
+  /** Fulfils when nothing is being sent. */
+  async idle(): Promise<void> {
+    while (this.#sending.size > 0) await Promise.allSettled(this.#sending);
   }
 
   async #sendHeld(message: Message): Promise<boolean> {
@@ -92,50 +111,84 @@ export class Deliveries {
     }
   }
 
-  /** Sends the parts that earlier tries have not, and answers what the service calls the last one. */
-  async #transmit(message: Message): Promise<string | undefined> {
-    const { config, ledger, log, signal, secrets } = this.#options;
-    const target = findTarget(message.target);
-    const platform = target && config.platforms.get(target.name);
-    if (!target || !platform) {
-      throw new DeliveryError(`This version has no target "${message.target}"`, { sent: "no", retryAfterMs: "never" });
-    }
-    if ("unusable" in platform) {
-      throw new DeliveryError(`The target "${target.name}" cannot be used: ${platform.unusable}`, { sent: "no" });
-    }
-    const address = readAddress(target, message.extra, platform.values);
-    // Services refuse blank text; an empty answer is delivered all the same (specification section 7).
-    const text = message.text.trim() === "" ? emptyText : redact(message.text, secrets());
-    const texts = splitText(text, target.limit);
-    const { route, eventType } = message;
-    let reference: string | undefined;
-    for (let index = message.partsSent; index < texts.length; index += 1) {
-      const part = {
-        text: texts[index] ?? "",
-        address,
-        index,
-        count: texts.length,
-        key: partKey(message, index),
-        route,
-        eventType,
-      };
-      reference = (await target.send(part, platform.values, { env: config.env, log, signal })).reference;
-      // The last part is recorded together with the end of the message.
-      if (index < texts.length - 1) await insist(() => ledger.partSent(message, index + 1), log, signal);
-    }
-    return reference;
+  async #send(message: Message, mayRetry: boolean): Promise<boolean> {
+    const { config, routes, log, now, signal } = this.#options;
+    const startedAt = now();
+    const rule = messageRule(config, routes.known(message.route), message.target);
+    const leave = mayRetry ? this.#leave.signal : signal;
+    const patience = mayRetry ? {} : { patienceMs: directPatienceMs };
+    const end = await transmit(message, { ...this.#tools(), rule, leave, ...patience });
+    const isRecorded = await insist(() => this.#record(message, end, rule, mayRetry), log, signal);
+    this.#tell(message, end, isRecorded, now() - startedAt);
+    if (end.as === "failed" && end.error.retryAfterMs !== "never") void this.#tellPause(message.target);
+    return end.as === "sent";
   }
 
-  #describe(cause: unknown): DeliveryError {
-    if (cause instanceof DeliveryError) {
-      const { sent, retryAfterMs } = cause;
-      return new DeliveryError(redact(cause.message, this.#options.secrets()), { sent, retryAfterMs, cause });
+  /** One by one: they may be read anew each time (`config`), and a copy of all would not follow. */
+  #tools() {
+    const { config, ledger, log, secrets, signal } = this.#options;
+    return { config, ledger, log, secrets, signal, paces: this.paces };
+  }
+
+  /** False when somebody else has the message. */
+  async #record(message: Message, end: End, rule: MessageRule, mayRetry: boolean): Promise<boolean> {
+    const { ledger, signal } = this.#options;
+    const judgement = { rule, repeats: findTarget(message.target)?.repeats ?? "doubled", mayRetry } as const;
+    switch (end.as) {
+      case "sent":
+        return ledger.sent(message, end.reference);
+      case "failed":
+        // What was cut off at the gateway's end says nothing of the target.
+        return ledger.failed(message, end.error, { ...judgement, isTargetsFault: !signal.aborted });
+      case "unsure":
+        return ledger.giveUpUnsure(message);
+      case "left":
+      case "lapsed": {
+        const reason = end.as === "left" ? stoppedReason : lapsedReason;
+        if (mayRetry) return ledger.release(message, reason);
+        // Its sender waits, and is told to come again.
+        const error = new DeliveryError(reason, { sent: "no" });
+        return ledger.failed(message, error, { ...judgement, isTargetsFault: false });
+      }
+      case "lost":
+        return false;
     }
-    this.#options.log.error({ err: cause }, "A target failed in a way it should not");
-    return new DeliveryError("The target failed unexpectedly; the log has the details", { sent: "maybe", cause });
+  }
+
+  /** One line per try. */
+  #tell(message: Message, end: End, isRecorded: boolean, ms: number): void {
+    const { log } = this.#options;
+    const { route, eventType: event, target, id, fence } = message;
+    const line: LogFields = { route, event, target, message: id, try: fence, ms };
+    if (end.as === "sent" && isRecorded) log.info({ ...line, reference: end.reference }, "Message sent");
+    else if (end.as === "sent") log.warn({ ...line, reference: end.reference }, "Message sent, but its lease was lost");
+    else if (end.as === "failed") {
+      log.warn({ ...line, sent: end.error.sent, error: end.error.message, isRecorded }, "Message not sent");
+    } else if (end.as === "unsure") log.warn(line, "Message given up: it may have been sent");
+    else if (end.as === "left") log.info(line, "Message given back");
+    else log.warn(line, "Message not sent: its lease was lost");
+  }
+
+  /** Says once that a target is paused from now on, and for how long. */
+  async #tellPause(target: string): Promise<void> {
+    const { ledger, log, now } = this.#options;
+    const troubles = await ledger.troubles().catch(() => []);
+    const trouble = troubles.find((one) => one.target === target);
+    if (!trouble || trouble.pausedUntil <= now() || this.#told.get(target) === trouble.pausedUntil) return;
+    const { pausedUntil, failures, reason } = trouble;
+    this.#told.set(target, pausedUntil);
+    log.warn({ target, until: new Date(pausedUntil).toISOString(), failures, reason }, "Target paused");
   }
 }
 
 function keyOf({ route, deliveryId }: Event): string {
   return JSON.stringify([route, deliveryId]);
+}
+
+/** A pace is what the vendor's server takes. What another one takes (a server of one's own, a test's) it says itself. */
+function isVendors(target: Target, platform: Platform | undefined): boolean {
+  const { ownServer } = target;
+  if (ownServer === undefined || !platform || "unusable" in platform) return true;
+  const server = platform.values[ownServer];
+  return server === undefined || server === target.settings[ownServer]?.default;
 }

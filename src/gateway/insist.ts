@@ -4,7 +4,8 @@ import type { Log } from "../lib/log.ts";
 
 /**
  * Repeats a write until the ledger can commit it. For what has already happened outside (a run has ended, a target has
- * taken a message): forgetting it would make it happen again.
+ * taken a message): forgetting it would make it happen again. That somebody else has the row by now is an answer (false)
+ * and ends it too.
  * @throws StoreUnavailable when `signal` is aborted first.
  */
 export async function insist<Value>(write: () => Promise<Value>, log: Log, signal: AbortSignal): Promise<Value> {

@@ -9,14 +9,18 @@ export interface LaneOptions<Item extends Held> {
   readonly take: (limit: number) => Promise<readonly Item[]>;
   /** Does the work and records its end. Must not throw; what it throws is a bug and is logged. */
   readonly work: (item: Item, signal: AbortSignal) => Promise<void>;
-  /** When the next item is due (Unix milliseconds), or `undefined` when none waits. */
-  readonly nextDue: () => Promise<number | undefined>;
+  /**
+   * When to look again (Unix milliseconds): the times at which something becomes due or may be taken. One that has passed
+   * before the last look was of no use then, and counts for nothing.
+   */
+  readonly nextTimes: () => Promise<readonly number[]>;
   readonly log: Log;
   readonly now: () => number;
 }
 
-/** Leases of others may run out at any time, and other gateways may add work, so a lane looks again after this long. */
-const longestSleepMs = 5_000;
+/** Leases of others may run out at any time, and others may add work or make room, so a lane looks again after this long. */
+const longestSleepMs = 1_000;
+const shortestSleepMs = 10;
 const pauseAfterTroubleMs = 1_000;
 
 /** Takes items from the ledger as places become free, and sleeps until the next one is due or `wake` is called. */
@@ -29,6 +33,8 @@ export class Lane<Item extends Held> {
   #lookAgain = false;
   #isOpen = false;
   #isAborted = false;
+  /** When what could be taken was asked for last (Unix milliseconds). */
+  #askedAt = 0;
 
   constructor(options: LaneOptions<Item>) {
     this.#options = options;
@@ -94,10 +100,11 @@ export class Lane<Item extends Held> {
   }
 
   async #fill(): Promise<void> {
-    const { capacity, take } = this.#options;
+    const { capacity, take, now } = this.#options;
     for (;;) {
       const free = capacity - this.#active.size;
       if (free <= 0 || !this.#isOpen) return;
+      this.#askedAt = now();
       const items = await take(free);
       for (const item of items) this.#begin(item);
       if (items.length < free) return;
@@ -118,11 +125,13 @@ export class Lane<Item extends Held> {
   }
 
   async #sleepTime(): Promise<number> {
-    const { capacity, nextDue, now } = this.#options;
+    const { capacity, nextTimes, now } = this.#options;
     // With every place taken, the end of one of them wakes the lane.
     if (this.#active.size >= capacity) return longestSleepMs;
-    const due = await nextDue();
-    if (due === undefined) return longestSleepMs;
-    return Math.min(Math.max(due - now(), 10), longestSleepMs);
+    // What was due at the last look and is still there may not be taken (its route or its target is busy). To look for it
+    // at once, again and again, would take all of this machine's time.
+    const times = (await nextTimes()).filter((time) => time > this.#askedAt);
+    const sleepMs = Math.min(...times) - now();
+    return Math.min(Math.max(sleepMs, shortestSleepMs), longestSleepMs);
   }
 }

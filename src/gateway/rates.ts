@@ -4,14 +4,27 @@ interface Window {
   spent: number;
 }
 
-const windowMs = 60_000;
+export const windowMs = 60_000;
 
 /**
  * The budgets of the routes. Only verified requests spend a route's budget, so that nobody without the secret can lock the
  * sender out; failed verifications have a window of their own. Asked for known routes only, so it cannot grow.
  */
-export class Rates {
+export interface Rates {
   /** Requests per minute and route; may be changed at any time. */
+  limit: number;
+  /** Seconds until the route has budget again, or `undefined` when it has some now, as far as is known at once. */
+  spentFor(route: string): number | undefined;
+  /** Spends one verified request. Seconds to wait when there is none left. */
+  spend(route: string): number | undefined | Promise<number | undefined>;
+  /** Gives one back: a duplicate, or a request that could not be kept, costs nothing. */
+  giveBack(route: string): void;
+  /** Counts a failed verification. Seconds to wait when there were too many already. */
+  fail(route: string): number | undefined;
+}
+
+/** The budgets of a gateway that is alone, in memory. */
+export class LocalRates implements Rates {
   limit: number;
   readonly #now: () => number;
   readonly #verified = new Map<string, Window>();
@@ -22,24 +35,20 @@ export class Rates {
     this.#now = now;
   }
 
-  /** Seconds until the route has budget again, or `undefined` when it has some now. */
   spentFor(route: string): number | undefined {
     const window = this.#window(this.#verified, route);
     return window.spent < this.limit ? undefined : this.#secondsLeft(window);
   }
 
-  /** Spends one verified request. Seconds to wait when there is none left. */
   spend(route: string): number | undefined {
     return this.#take(this.#verified, route);
   }
 
-  /** Gives one back: a duplicate, or a request that could not be kept, costs nothing. */
   giveBack(route: string): void {
     const window = this.#window(this.#verified, route);
     if (window.spent > 0) window.spent -= 1;
   }
 
-  /** Counts a failed verification. Seconds to wait when there were too many already. */
   fail(route: string): number | undefined {
     return this.#take(this.#failed, route);
   }

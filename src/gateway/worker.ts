@@ -2,18 +2,25 @@ import { setTimeout as wait } from "node:timers/promises";
 import type { Agent, Outcome } from "../agent/agent.ts";
 import { findSkill } from "../compose/skill.ts";
 import type { Config } from "../config/load.ts";
+import { findTarget, targetNames } from "../config/platforms.ts";
+import { runTries } from "../config/retry.ts";
 import { redact } from "../core/text.ts";
 import type { Skill } from "../core/types.ts";
 import type { Job, Ledger, Message } from "../ledger/ledger.ts";
 import type { Log } from "../lib/log.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
+import type { News } from "../store/store.ts";
 import type { Deliveries } from "./deliver.ts";
+import { Heart } from "./heart.ts";
 import { insist } from "./insist.ts";
 import { Lane } from "./lane.ts";
+import { Readiness } from "./readiness.ts";
+import type { Routes } from "./routes.ts";
 
 /** What the worker works with. `config`, `agent` and `sandbox` may change between two jobs. */
 export interface WorkerOptions {
   readonly config: Config;
+  readonly routes: Pick<Routes, "all" | "known" | "refresh">;
   readonly ledger: Ledger;
   readonly deliveries: Deliveries;
   readonly agent: Agent;
@@ -22,30 +29,38 @@ export interface WorkerOptions {
   readonly now: () => number;
   readonly leaseMs: number;
   readonly secrets: () => readonly string[];
+  /** False: nothing is taken from the ledger, and only the leases of direct deliveries are kept alive. */
+  readonly lanes: boolean;
   /** Aborted when the gateway must end now. */
   readonly signal: AbortSignal;
 }
 
 /** Messages on their way at the same time. They wait for services, not for this machine. */
 const mostSends = 32;
-/** How long an answer to "can agents run?" holds. */
-const readinessMs = 5_000;
-/** After being told to stop, a run has this long to end and be given back, and then a try to send to be recorded. */
+/** The same for one target, so that a slow one does not take the places of all others. */
+const mostSendsPerTarget = 8;
+/** How old what is known of subscriptions may be when a job is taken. */
+const routesHoldMs = 1_000;
+/** After being told to stop, a run has this long to end and be given back. */
 const lastCallMs = 5_000;
+/** A try to send that is under way is never cut off: no target takes longer than 30 s, and then it is recorded. */
+const longestTryMs = 35_000;
 
 /** Does what was promised: runs agents on jobs, and sends messages. Everything it knows is in the ledger. */
 export class Worker {
   readonly #options: WorkerOptions;
   readonly #runs: Lane<Job>;
   readonly #sends: Lane<Message>;
-  #heart: NodeJS.Timeout | undefined;
-  #blocked: { readonly reason: string | undefined; readonly until: number } | undefined;
-  #isParked: boolean | undefined;
-  #isStopping = false;
+  readonly #heart: Heart;
+  readonly #readiness: Readiness;
+  /** Jobs whose run has ended, and whose end is being recorded. */
+  readonly #ended = new WeakSet<Job>();
+  #refreshedAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: WorkerOptions) {
     this.#options = options;
-    const { ledger, log, now } = options;
+    const { deliveries, ledger, log, now, leaseMs } = options;
+    this.#readiness = new Readiness(options);
     this.#runs = new Lane({
       name: "runs",
       // Read each time: the configuration may be replaced.
@@ -54,27 +69,35 @@ export class Worker {
       },
       take: (limit) => this.#takeJobs(limit),
       work: (job, signal) => this.#run(job, signal),
-      nextDue: async () => (this.#isParked ? now() + readinessMs : (await ledger.nextDue()).jobs),
+      nextTimes: async () => [(await ledger.nextDue()).jobs ?? Number.POSITIVE_INFINITY],
       log,
       now,
     });
     this.#sends = new Lane({
       name: "sends",
       capacity: mostSends,
-      take: (limit) => ledger.takeMessages(limit),
+      take: (limit) => this.#takeMessages(limit),
       work: async (message) => {
-        await options.deliveries.send(message, true);
+        await deliveries.send(message, true);
       },
-      nextDue: async () => (await ledger.nextDue()).messages,
+      nextTimes: () => this.#messageTimes(),
       log,
       now,
+    });
+    this.#heart = new Heart({
+      ...{ ledger, log, leaseMs },
+      jobs: () => this.#runs.active,
+      messages: () => this.#messagesAtWork(),
+      runs: () => this.#runs.active.filter((job) => !this.#ended.has(job)),
+      stop: (ids) => this.#runs.abort(ids),
     });
   }
 
   start(): void {
+    this.#heart.start();
+    if (!this.#options.lanes) return;
     this.#runs.open();
     this.#sends.open();
-    this.#heart = setInterval(() => void this.#beat(), this.#options.leaseMs / 3);
   }
 
   /** A job was accepted. */
@@ -82,86 +105,125 @@ export class Worker {
     this.#runs.wake();
   }
 
+  /** Another process may have added something, or cancelled it. */
+  hear(news: News): void {
+    if (news === "jobs") this.#runs.wake();
+    if (news === "messages") this.#sends.wake();
+    if (news === "cancelled") void this.#heart.look();
+  }
+
   /** The configuration was replaced: what could not run may run now. */
   reconsider(): void {
-    this.#blocked = undefined;
+    this.#readiness.reconsider();
     this.#runs.wake();
     this.#sends.wake();
   }
 
   /**
-   * Stops taking jobs, lets runs and sends end within `timeoutMs`, and gives the rest back unharmed. What is due but was
-   * not begun stays in the ledger for the next start.
+   * Stops taking jobs, lets runs and sends end within `timeoutMs`, and gives the rest back unharmed. A try to send that is
+   * under way then is waited for, however long the target takes: it would be made twice. What is due but was not begun stays
+   * in the ledger for the next start.
    */
   async drain(timeoutMs: number): Promise<void> {
-    const giveUp = new AbortController();
-    const deadline = wait(timeoutMs, undefined, { signal: giveUp.signal }).catch(() => {});
+    const { deliveries } = this.#options;
+    const drained = new AbortController();
+    const deadline = wait(timeoutMs, undefined, { signal: drained.signal }).catch(() => {});
     this.#runs.shut();
     await Promise.race([this.#runs.idle(), deadline]);
-    this.#isStopping = true;
     this.#runs.abort();
     await Promise.race([this.#runs.idle(), wait(lastCallMs, undefined, { ref: false })]);
     this.#sends.shut();
-    // A try that is cut off here is made again at the next start, and the target may have it twice.
-    const lastCall = Promise.all([deadline, wait(lastCallMs, undefined, { ref: false })]);
-    await Promise.race([this.#sends.idle(), lastCall]);
-    giveUp.abort();
-    clearInterval(this.#heart);
+    const sent = Promise.all([this.#sends.idle(), deliveries.idle()]);
+    await Promise.race([sent, deadline]);
+    deliveries.leave();
+    await Promise.race([sent, wait(longestTryMs, undefined, { ref: false })]);
+    drained.abort();
+    this.#heart.stop();
   }
 
   /** After `signal` was aborted: waits a moment for what was cut off to be recorded as such. */
   async settle(): Promise<void> {
-    const idle = Promise.all([this.#runs.idle(), this.#sends.idle()]);
+    const idle = Promise.all([this.#runs.idle(), this.#sends.idle(), this.#options.deliveries.idle()]);
     await Promise.race([idle, wait(lastCallMs, undefined, { ref: false })]);
   }
 
   async #takeJobs(limit: number): Promise<readonly Job[]> {
-    const { ledger, log, now } = this.#options;
-    // Finding out whether agents can run opens a sandbox: not every few seconds for nothing. Lost leases are looked for.
-    const due = (await ledger.nextDue()).jobs;
-    if (this.#isParked === false && (due === undefined || due > now())) return ledger.takeJobs(0);
-    const reason = await this.#whyBlocked();
-    if (reason !== undefined) {
-      const parked = await ledger.park(reason);
-      if (parked > 0 || this.#isParked !== true) log.warn({ reason, jobs: parked }, "Agents cannot run; jobs wait");
-      this.#isParked = true;
-      return [];
-    }
-    // At the first look too: an earlier gateway may have parked jobs that this one can run.
-    if (this.#isParked !== false) {
-      const freed = await ledger.unpark();
-      if (freed > 0) log.info({ jobs: freed }, "Agents can run again");
-      this.#isParked = false;
-    }
-    return ledger.takeJobs(limit);
+    const { ledger } = this.#options;
+    this.#refreshRoutes();
+    const allowed = await this.#readiness.allow(limit, (await ledger.nextDue()).jobs);
+    return ledger.takeJobs({ limit: allowed, active: this.#runs.active, limits: this.#runLimits() });
   }
 
-  async #whyBlocked(): Promise<string | undefined> {
-    const { agent, config, sandbox, now } = this.#options;
-    if (!this.#blocked || now() >= this.#blocked.until) {
-      const reason = await agent.blocked({ settings: config.agent, env: config.env, sandbox });
-      this.#blocked = { reason, until: now() + readinessMs };
-    }
-    return this.#blocked.reason;
+  /** Runs at the same time, by route. */
+  #runLimits(): Record<string, number> {
+    const limits = this.#options.routes
+      .all()
+      .flatMap(({ name, maxConcurrent: most }) => (most === undefined ? [] : [[name, most] as const]));
+    return Object.fromEntries(limits);
+  }
+
+  /** In the background, since a look at the subscriptions may take its time. */
+  #refreshRoutes(): void {
+    const { routes, now } = this.#options;
+    if (now() < this.#refreshedAt + routesHoldMs && now() >= this.#refreshedAt) return;
+    this.#refreshedAt = now();
+    void routes.refresh();
+  }
+
+  async #takeMessages(limit: number): Promise<readonly Message[]> {
+    const { ledger, deliveries } = this.#options;
+    const limits = targetNames.flatMap((name) => {
+      const target = findTarget(name);
+      if (!target) return [];
+      return [[name, Math.min(this.#roomFor(name), deliveries.paces.allowance(target))] as const];
+    });
+    return ledger.takeMessages({ limit, active: this.#messagesAtWork(), limits: Object.fromEntries(limits) });
+  }
+
+  #messagesAtWork(): readonly Message[] {
+    return [...this.#sends.active, ...this.#options.deliveries.held];
+  }
+
+  #roomFor(target: string): number {
+    const atWork = this.#sends.active.filter((message) => message.target === target).length;
+    return Math.max(0, mostSendsPerTarget - atWork);
+  }
+
+  /** When there may be messages to take. Where this worker has no room, the end of what is at work says so. */
+  async #messageTimes(): Promise<readonly number[]> {
+    const { paces } = this.#options.deliveries;
+    const { messages } = await this.#options.ledger.nextDue();
+    return messages.flatMap(({ target: name, due }) => {
+      const target = findTarget(name);
+      if (!target) return [due];
+      if (this.#roomFor(name) === 0) return [];
+      if (paces.allowance(target) > 0) return [due];
+      const allowedAt = paces.nextAt(target);
+      return allowedAt === undefined ? [] : [Math.max(due, allowedAt)];
+    });
   }
 
   async #run(job: Job, signal: AbortSignal): Promise<void> {
-    const { ledger, log, now, signal: end } = this.#options;
+    const { ledger, config, routes, log, now, signal: end } = this.#options;
     const startedAt = now();
-    const outcome = this.#clean(await this.#runAgent(job, signal));
-    const isGivenBack = this.#isStopping && outcome.status === "cancelled";
-    if (isGivenBack) await insist(() => ledger.giveBackJob(job, outcome), log, end);
-    const isRecorded = isGivenBack || (await insist(() => ledger.ran(job, outcome), log, end));
+    // The ledger may have taken longer to hand it out than the lease lasts: then somebody else may have begun it.
+    const outcome = ledger.holds(job) ? this.#clean(await this.#runAgent(job, signal)) : notBegun;
+    this.#ended.add(job);
+    // Stopped from here, because the gateway ends or the lease is lost: that is not the job's end.
+    const isGivenBack = outcome === notBegun || (signal.aborted && outcome.status === "cancelled");
+    const tries = runTries(config, routes.known(job.route));
+    const record = () => (isGivenBack ? ledger.giveBackJob(job, outcome) : ledger.ran(job, outcome, tries));
+    const isRecorded = await insist(record, log, end);
     this.#sends.wake();
-    const line = { route: job.route, event: job.eventType, delivery: job.deliveryId, job: job.id, run: job.fence };
-    const end_ = {
+    const line = {
+      ...{ route: job.route, event: job.eventType, delivery: job.deliveryId, job: job.id, run: job.fence },
       ms: now() - startedAt,
       outcome: isGivenBack ? "released" : outcome.status,
       reason: reasonOf(outcome),
     };
-    if (!isRecorded) log.warn({ ...line, ...end_ }, "Run ended after its lease was lost; its result is dropped");
-    else if (outcome.status === "completed" || isGivenBack) log.info({ ...line, ...end_ }, "Run ended");
-    else log.warn({ ...line, ...end_ }, "Run failed");
+    if (!isRecorded) log.warn(line, "Run ended after it was taken over or cancelled; its result is dropped");
+    else if (outcome.status === "completed" || isGivenBack) log.info(line, "Run ended");
+    else log.warn(line, "Run failed");
   }
 
   async #runAgent(job: Job, signal: AbortSignal): Promise<Outcome> {
@@ -194,23 +256,14 @@ export class Worker {
     if (outcome.status === "completed") return { ...outcome, transcript, answer: redact(outcome.answer, secrets) };
     return { ...outcome, transcript, reason: redact(outcome.reason, secrets) };
   }
-
-  async #beat(): Promise<void> {
-    const { ledger, log, deliveries } = this.#options;
-    const jobs = this.#runs.active;
-    const messages = [...this.#sends.active, ...deliveries.held];
-    if (jobs.length + messages.length === 0) return;
-    try {
-      const lost = await ledger.heartbeat(jobs, messages);
-      // What ended while the heartbeat was on its way is lost in name only.
-      const gone = this.#runs.active.filter(({ id }) => lost.includes(id)).map(({ id }) => id);
-      if (gone.length > 0) log.warn({ jobs: gone }, "Leases lost; these runs are stopped");
-      this.#runs.abort(gone);
-    } catch (err) {
-      log.error({ err }, "The leases could not be extended; trying again");
-    }
-  }
 }
+
+const notBegun: Outcome = {
+  status: "cancelled",
+  reason: "its lease ran out before it began",
+  transient: true,
+  transcript: [],
+};
 
 function reasonOf(outcome: Outcome): string | undefined {
   return outcome.status === "completed" ? undefined : outcome.reason;

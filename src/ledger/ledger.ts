@@ -1,19 +1,22 @@
 import type { Outcome } from "../agent/agent.ts";
-import type { DeliveryError } from "../core/errors.ts";
+import { type DeliveryError, StoreUnavailable } from "../core/errors.ts";
 import { keyOf, newId } from "../core/id.ts";
-import type { Event, HeaderMap } from "../core/types.ts";
+import type { MessageRule } from "../core/retry.ts";
+import type { Event } from "../core/types.ts";
 import type {
-  ClaimedJob,
-  ClaimedMessage,
-  EventRecord,
-  EventRow,
+  Accepted,
+  FinishAttemptArgs,
   Held,
-  ListArgs,
-  NewEvent,
-  RunResult,
+  NewJob,
+  NewMessage,
+  NextDue,
   Store,
+  TargetTrouble,
 } from "../store/store.ts";
-import { messageRule, nextDelayMs, runRule } from "./retry.ts";
+import { Reach } from "./reach.ts";
+import { afterFailure, healthAfter, jitteredMs, type Repeats, runRule, unsureReason } from "./retry.ts";
+import { eventRow, resultRow } from "./rows.ts";
+import { Withdrawals } from "./withdrawals.ts";
 
 /** What a run is made from, fixed when the event is accepted. */
 export interface Plan {
@@ -23,15 +26,30 @@ export interface Plan {
   readonly tools: readonly string[];
 }
 
-/** A message as the request path composes it: where it goes, and the text if it is known already. */
+/** A message as the request path composes it: where it goes. */
 export interface Draft {
   readonly target: string;
   /** Rendered `deliver_extra`. */
   readonly extra: Readonly<Record<string, string>>;
+  /** Names the place it goes to: messages of one lane are sent one after the other. `null`: in no order. */
+  readonly lane: string | null;
+}
+
+/** Whose rules an accepted run follows. */
+export interface RunTerms {
+  readonly route: string;
+  /** What becomes of it when its gateway dies during the run. */
+  readonly onCrash: "rerun" | "fail";
+}
+
+/** Something held under a lease. */
+export interface Leased extends Held {
+  /** Until when nobody else takes it (Unix milliseconds). Heartbeats move it on. */
+  leaseUntil: number;
 }
 
 /** A job taken under a lease. */
-export interface Job extends Held {
+export interface Job extends Leased {
   readonly eventId: string;
   readonly route: string;
   readonly eventType: string;
@@ -41,19 +59,43 @@ export interface Job extends Held {
 }
 
 /** A message taken under a lease. */
-export interface Message extends Held {
+export interface Message extends Leased {
   readonly target: string;
   readonly extra: Readonly<Record<string, string>>;
   readonly text: string;
   /** Parts that the target took in earlier tries. */
   readonly partsSent: number;
   readonly failures: number;
+  /** When its text was known: its age counts from here, and no try of it can have begun before. */
+  readonly readyAt: number;
+  /** True when the target may have taken the next part in an earlier try. */
+  readonly isUnsure: boolean;
   readonly route: string;
   readonly eventType: string;
 }
 
+/** What to take. */
+export interface Take {
+  readonly limit: number;
+  /** Everything of the kind that the caller works on: what its lease says beyond that, it does not know of. */
+  readonly active: readonly Held[];
+  /** Jobs at work on all gateways, by route; messages to be taken now, by target. What is not named has no bound. */
+  readonly limits: Readonly<Record<string, number>>;
+}
+
+/** How to judge a failed try. */
+export interface Judgement {
+  readonly rule: MessageRule;
+  readonly repeats: Repeats;
+  /** False for a direct delivery, whose sender is told and tries again. */
+  readonly mayRetry: boolean;
+  /** False when the try was cut off on this side: that says nothing of the target. */
+  readonly isTargetsFault: boolean;
+}
+
 export interface LedgerOptions {
   readonly store: Store;
+  /** The store's time, Unix milliseconds. */
   readonly now: () => number;
   /** Numbers from 0 to 1, for jitter. */
   readonly random: () => number;
@@ -63,6 +105,10 @@ export interface LedgerOptions {
   readonly leaseMs: number;
   /** How long a repeated delivery id counts as a duplicate: one hour (specification section 8). */
   readonly claimMs: number;
+  /** How long a sender waits for the store; 10 seconds when not set. */
+  readonly acceptTimeoutMs?: number;
+  /** Ends what is still tried in the background. */
+  readonly signal?: AbortSignal;
 }
 
 /** A gateway that dies during ten runs of one job is most likely killed by that job. */
@@ -73,223 +119,284 @@ const silentAnswer = "[SILENT]";
 
 /**
  * The durable record of events, jobs, runs, messages and attempts, in the words of the gateway. Every method that changes
- * something fulfils only after the change is on disk, and rejects with `StoreUnavailable` when it could not be made.
+ * something fulfils only after the change is on disk, and rejects with `StoreUnavailable` when it could not be made, or when
+ * nobody can tell.
  */
 export class Ledger {
   readonly #options: LedgerOptions;
   readonly #store: Store;
+  readonly #reach: Reach;
+  readonly #withdrawals: Withdrawals;
 
   constructor(options: LedgerOptions) {
     this.#options = options;
     this.#store = options.store;
+    this.#reach = new Reach(options.leaseMs / 3, options.now);
+    const { store, now, signal = new AbortController().signal } = options;
+    const reason = "The ledger could not say in time that it was kept; the sender was told to try again";
+    this.#withdrawals = new Withdrawals(
+      (eventId) => this.#reach.listen(store.withdraw({ eventId, now: now(), reason })),
+      signal,
+    );
   }
 
-  /** Keeps an event with the agent run we promise for it. False when its delivery id is claimed: nothing is kept. */
-  async acceptRun(event: Event, plan: Plan, drafts: readonly Draft[]): Promise<boolean> {
+  /** True when other gateways may work on it, and take over what is held here once its lease has run out. */
+  get isShared(): boolean {
+    return this.#store.isShared;
+  }
+
+  /** Whether the lease still stands by our clock, for at least `marginMs`. Where nobody else works, it always does. */
+  holds(item: Leased, marginMs = 0): boolean {
+    return !this.#store.isShared || item.leaseUntil - marginMs > this.#options.now();
+  }
+
+  // ── a request
+
+  /**
+   * Keeps an event with the agent run we promise for it. False when its delivery id is claimed: nothing is kept.
+   * @throws StoreUnavailable also when the store takes too long. It may keep the event after all: the sender's retry is then
+   * a duplicate, and the run is made.
+   */
+  async acceptRun(event: Event, plan: Plan, drafts: readonly Draft[], terms: RunTerms): Promise<boolean> {
     const messages = drafts.map((draft) => this.#newMessage(draft, null));
-    return this.#accept(event, { kind: "agent", plan: JSON.stringify(plan), messages });
+    const job = { kind: "agent", plan: JSON.stringify(plan), ...terms, origin: null, messages } as const;
+    const { duplicate } = await this.#inTime(this.#accept(event, job));
+    return !duplicate;
   }
 
   /**
-   * Keeps an event whose text is sent at once. Answers its messages, held by the caller, who must end each with `sent`
-   * or `failed`; or `undefined` when its delivery id is claimed.
+   * Keeps an event whose text is sent at once. Answers its messages, held by the caller, who must end each with `sent` or
+   * `failed`; or that its delivery id is claimed, and whether what claimed it is still being sent by somebody.
+   * @throws StoreUnavailable also when the store takes too long. What it keeps after all is taken back, so that the sender's
+   * retry is no duplicate of something that nobody sends.
    */
-  async acceptDirect(event: Event, text: string, drafts: readonly Draft[]): Promise<Message[] | undefined> {
+  async acceptDirect(
+    event: Event,
+    text: string,
+    drafts: readonly Draft[],
+  ): Promise<Message[] | Extract<Accepted, { duplicate: true }>> {
     const messages = drafts.map((draft) => this.#newMessage(draft, text));
-    if (!(await this.#accept(event, { kind: "direct", plan: "{}", messages }))) return undefined;
-    return messages.map(({ id, target }, index) => ({
-      id,
-      fence: 1,
-      target,
-      extra: drafts[index]?.extra ?? {},
-      text,
-      partsSent: 0,
-      failures: 0,
-      route: event.route,
-      eventType: event.type,
-    }));
+    const leaseUntil = this.#lease().leaseUntil;
+    const terms = { route: event.route, onCrash: "fail", origin: null } as const;
+    const answer = this.#accept(event, { kind: "direct", plan: "{}", ...terms, messages });
+    const accepted = await this.#inTime(answer).catch((error: unknown) => {
+      if (error instanceof StoreUnavailable) void this.#withdraw(event, answer);
+      throw error;
+    });
+    if (accepted.duplicate) return accepted;
+    const known = { text, partsSent: 0, failures: 0, isUnsure: false, route: event.route, eventType: event.type };
+    const lease = { fence: 1, leaseUntil, readyAt: leaseUntil - this.#options.leaseMs };
+    return messages.map(({ id, target }, index) => {
+      return { id, target, extra: drafts[index]?.extra ?? {}, ...known, ...lease };
+    });
   }
 
   /** Keeps an event that no job follows; `reason` names the clause that declined it. */
   async ignore(event: Event, reason: string): Promise<void> {
-    await this.#store.ignore({ ...newEvent(event), reason });
+    await this.#reach.listen(this.#store.ignore({ ...eventRow(event), reason }));
   }
+
+  // ── work
 
   /**
    * Takes back at once what a gateway that is gone held under a lease: before the first request, so that a sender's retry
-   * of a direct delivery that was cut off finds its id free. Only for the holder of the home's lock.
+   * of a direct delivery that was cut off finds its id free. Only for the holder of the home's lock; does nothing where
+   * gateways share the store.
    */
   async takeOver(): Promise<void> {
+    if (this.#store.isShared) return;
     await this.#store.expireLeases({ owner: this.#options.owner, now: this.#options.now() });
-    await Promise.all([this.takeJobs(0), this.takeMessages(0)]);
+    const nothing = { limit: 0, active: [], limits: {} };
+    await Promise.all([this.takeJobs(nothing), this.takeMessages(nothing)]);
   }
 
-  async takeJobs(limit: number): Promise<Job[]> {
-    const jobs = await this.#store.claimJobs({ ...this.#lease(), limit, maxInterruptions });
-    return jobs.map(({ plan, ...job }: ClaimedJob) => ({ ...job, plan: JSON.parse(plan) as Plan }));
+  async takeJobs(take: Take): Promise<Job[]> {
+    const claim = this.#claim(take);
+    const jobs = await this.#reach.listen(this.#store.claimJobs({ ...claim, maxInterruptions }));
+    return jobs.map(({ plan, ...job }) => ({
+      ...job,
+      plan: JSON.parse(plan) as Plan,
+      leaseUntil: claim.leaseUntil,
+    }));
   }
 
-  async takeMessages(limit: number): Promise<Message[]> {
-    const messages = await this.#store.claimMessages({ ...this.#lease(), limit });
-    return messages.map(({ extra, ...message }: ClaimedMessage) => ({
+  async takeMessages(take: Take): Promise<Message[]> {
+    const claim = this.#claim(take);
+    const messages = await this.#reach.listen(this.#store.claimMessages(claim));
+    return messages.map(({ extra, ...message }) => ({
       ...message,
       extra: JSON.parse(extra) as Record<string, string>,
+      leaseUntil: claim.leaseUntil,
     }));
   }
 
   /**
-   * Records how a run ended, and with it what comes next: its messages, another run, or the end. False when the lease was
-   * lost: somebody else has the job, and nothing was recorded.
+   * Records how a run ended, and with it what comes next: its messages, another run (`tries` in all), or the end. False when
+   * somebody else has the job, or stopped it: nothing was recorded.
    */
-  async ran(job: Job, outcome: Outcome): Promise<boolean> {
+  async ran(job: Job, outcome: Outcome, tries = runRule.tries): Promise<boolean> {
     const now = this.#options.now();
-    const held = { id: job.id, fence: job.fence, now, result: resultOf(outcome) };
+    const ended = { ...held(job), now, result: resultRow(outcome) };
+    const finish = (next: Parameters<Store["finishRun"]>[0]["next"]) =>
+      this.#reach.listen(this.#store.finishRun({ ...ended, next }));
     if (outcome.status === "completed") {
-      const silent = outcome.answer.trim() === silentAnswer;
-      return this.#store.finishRun({ ...held, next: { move: "answer", silent } });
+      return finish({ move: "answer", silent: outcome.answer.trim() === silentAnswer });
     }
-    const delay = outcome.transient ? nextDelayMs(runRule, job.failures + 1, this.#options.random) : undefined;
-    const next = delay === undefined ? ({ move: "giveUp" } as const) : ({ move: "retry", runAt: now + delay } as const);
-    return this.#store.finishRun({ ...held, next });
+    const failures = job.failures + 1;
+    if (!outcome.transient || failures >= tries) return finish({ move: "giveUp" });
+    return finish({ move: "retry", runAt: now + jitteredMs(runRule, failures, this.#options.random) });
   }
 
-  /** Gives a job back unharmed: the next gateway runs it. */
-  async giveBackJob(job: Job, outcome: Outcome): Promise<void> {
-    const result = {
-      ...resultOf(outcome),
-      outcome: "released",
-      reason: "Given back: the gateway was stopped",
-    } as const;
-    await this.#store.finishRun({ ...held(job), now: this.#options.now(), result, next: { move: "release" } });
+  /** Gives a job back unharmed: the next gateway runs it. False when somebody else has it, or stopped it. */
+  async giveBackJob(job: Job, outcome: Outcome): Promise<boolean> {
+    const reason = "Given back: the gateway was stopped, or could not keep its lease";
+    const result = { ...resultRow(outcome), outcome: "released", reason } as const;
+    const now = this.#options.now();
+    return this.#reach.listen(this.#store.finishRun({ ...held(job), now, result, next: { move: "release" } }));
   }
 
-  async partSent(message: Message, partsSent: number): Promise<void> {
-    await this.#store.recordPart({ ...held(message), partsSent });
+  /** Notes that the parts before `partsSent` were taken. False when somebody else has the message. */
+  async partSent(message: Message, partsSent: number): Promise<boolean> {
+    return this.#reach.listen(this.#store.recordPart({ ...held(message), partsSent }));
   }
 
-  async sent(message: Message, reference: string | undefined): Promise<void> {
-    await this.#store.finishAttempt({
-      ...held(message),
-      now: this.#options.now(),
+  /** The target took the last part. False when somebody else has the message, and will send it again. */
+  async sent(message: Message, reference: string | undefined): Promise<boolean> {
+    return this.#finish(message, {
       outcome: "sent",
       error: null,
       reference: reference ?? null,
       next: { move: "take" },
+      health: { mark: "well" },
     });
   }
 
-  /** Records a failed try; `mayRetry` is false for a direct delivery, whose sender is told and tries again. */
-  async failed(message: Message, error: DeliveryError, mayRetry: boolean): Promise<void> {
+  /** Records a failed try, and with it when the next one is, or the end. False when somebody else has the message. */
+  async failed(message: Message, error: DeliveryError, judgement: Judgement): Promise<boolean> {
     const now = this.#options.now();
-    const delay = mayRetry ? this.#delayAfter(message, error) : undefined;
-    await this.#store.finishAttempt({
-      ...held(message),
-      now,
+    const { rule, repeats, mayRetry, isTargetsFault } = judgement;
+    const failed = { failures: message.failures + 1, readyAt: message.readyAt, now, error, repeats };
+    const next = mayRetry ? afterFailure(rule, failed, this.#options.random) : { giveUp: error.message };
+    return this.#finish(message, {
       outcome: error.sent === "maybe" ? "unknown" : "refused",
-      error: error.message,
+      error: "giveUp" in next ? next.giveUp : error.message,
       reference: null,
-      next: delay === undefined ? { move: "giveUp" } : { move: "retry", dueAt: now + delay },
+      next: "giveUp" in next ? { move: "giveUp" } : { move: "retry", ...next },
+      health: isTargetsFault ? healthAfter(error, now) : null,
     });
+  }
+
+  /** Gives a message up without another try, because an earlier one may have gone through. False: somebody else has it. */
+  async giveUpUnsure(message: Message): Promise<boolean> {
+    const error = unsureReason("an earlier try ended without an answer");
+    return this.#finish(message, {
+      ...{ outcome: "unknown", error, reference: null },
+      ...{ next: { move: "giveUp" }, health: null },
+    });
+  }
+
+  /** Gives a message back unharmed, to be sent on by whoever takes it next. False when somebody else has it. */
+  async release(message: Message, reason: string): Promise<boolean> {
+    const next = { move: "retry", dueAt: this.#options.now(), leaveLane: false } as const;
+    return this.#finish(message, { outcome: "released", error: reason, reference: null, next, health: null });
   }
 
   /** Moves the leases on. Answers the ids that somebody else has meanwhile. */
-  async heartbeat(jobs: readonly Held[], messages: readonly Held[]): Promise<readonly string[]> {
+  async heartbeat(jobs: readonly Leased[], messages: readonly Leased[]): Promise<readonly string[]> {
     const { leaseUntil } = this.#lease();
-    const { lost } = await this.#store.extendLeases({ jobs: jobs.map(held), messages: messages.map(held), leaseUntil });
+    const rows = { jobs: jobs.map(held), messages: messages.map(held) };
+    const { lost } = await this.#reach.listen(this.#store.extendLeases({ ...rows, leaseUntil }));
+    for (const item of [...jobs, ...messages]) {
+      item.leaseUntil = lost.includes(item.id) ? 0 : Math.max(item.leaseUntil, leaseUntil);
+    }
     return lost;
   }
 
+  /** The ids that are not held any more: somebody cancelled them, or took them over. */
+  async lost(jobs: readonly Held[], messages: readonly Held[]): Promise<readonly string[]> {
+    const rows = { jobs: jobs.map(held), messages: messages.map(held) };
+    return (await this.#reach.listen(this.#store.lostLeases(rows))).lost;
+  }
+
+  /** Sets queued agent jobs aside with a reason, or takes them back. Answers how many. */
   async park(reason: string): Promise<number> {
-    return this.#store.park({ reason, now: this.#options.now() });
+    return this.#reach.listen(this.#store.park({ reason, now: this.#options.now() }));
   }
 
   async unpark(): Promise<number> {
-    return this.#store.unpark({ now: this.#options.now() });
+    return this.#reach.listen(this.#store.unpark({ now: this.#options.now() }));
   }
 
-  async nextDue(): Promise<{ readonly jobs: number | undefined; readonly messages: number | undefined }> {
-    return this.#store.nextDue({});
+  async nextDue(): Promise<NextDue> {
+    return this.#reach.listen(this.#store.nextDue({}));
   }
 
-  async list(args: ListArgs): Promise<readonly EventRow[]> {
-    return this.#store.listEvents(args);
-  }
-
-  async read(id: string): Promise<EventRecord | undefined> {
-    return this.#store.readEvent({ id });
+  /** Targets that failed lately, paused or not. */
+  async troubles(): Promise<readonly TargetTrouble[]> {
+    return this.#store.listTroubles({});
   }
 
   async close(): Promise<void> {
     await this.#store.close();
   }
 
-  #accept(event: Event, job: Omit<Parameters<Store["accept"]>[0]["job"], "id">): Promise<boolean> {
-    const { owner, claimMs, leaseMs } = this.#options;
-    return this.#store
-      .accept({
-        event: newEvent(event),
+  #accept(event: Event, job: Omit<NewJob, "id">): Promise<Accepted> {
+    const { owner, claimMs } = this.#options;
+    return this.#reach.listen(
+      this.#store.accept({
+        event: eventRow(event),
         claimUntil: event.receivedAt + claimMs,
         job: { id: newId(event.receivedAt), ...job },
         owner,
-        leaseUntil: event.receivedAt + leaseMs,
-      })
-      .then(({ duplicate }) => !duplicate);
+        leaseUntil: this.#lease().leaseUntil,
+      }),
+    );
   }
 
-  #newMessage(draft: Draft, text: string | null) {
-    return { id: newId(this.#options.now()), target: draft.target, extra: JSON.stringify(draft.extra), text };
+  /** Waits for the store as long as a sender may be kept waiting. */
+  async #inTime<Value>(answer: Promise<Value>): Promise<Value> {
+    const timeoutMs = this.#options.acceptTimeoutMs ?? 10_000;
+    const { promise: late, reject } = Promise.withResolvers<never>();
+    const timer = setTimeout(() => {
+      this.#reach.missed();
+      reject(new StoreUnavailable(`The ledger did not answer within ${timeoutMs} ms`));
+    }, timeoutMs);
+    // What becomes of it later is no error of anybody's.
+    answer.catch(() => {});
+    return Promise.race([answer, late]).finally(() => clearTimeout(timer));
+  }
+
+  /** Takes a direct delivery back whose sender was told to come again, as soon as the store has said what it can of it. */
+  async #withdraw({ id }: Event, answer: Promise<Accepted>): Promise<void> {
+    const accepted = await answer.catch(() => undefined);
+    if (!accepted?.duplicate) this.#withdrawals.add(id);
+  }
+
+  #finish(message: Message, end: Omit<FinishAttemptArgs, "id" | "fence" | "now">): Promise<boolean> {
+    return this.#reach.listen(this.#store.finishAttempt({ ...held(message), now: this.#options.now(), ...end }));
+  }
+
+  #newMessage(draft: Draft, text: string | null): NewMessage {
+    const { target, extra, lane } = draft;
+    return { id: newId(this.#options.now()), target, extra: JSON.stringify(extra), lane, text };
+  }
+
+  #claim({ limit, active, limits }: Take) {
+    const mayReclaim = !this.#store.isShared || this.#reach.mayReclaim;
+    return { ...this.#lease(), limit, active: active.map(({ id }) => id), limits, mayReclaim };
   }
 
   #lease() {
     const now = this.#options.now();
     return { owner: this.#options.owner, now, leaseUntil: now + this.#options.leaseMs };
   }
-
-  #delayAfter(message: Message, error: DeliveryError): number | undefined {
-    if (error.retryAfterMs === "never") return undefined;
-    const delay = nextDelayMs(messageRule, message.failures + 1, this.#options.random);
-    // What the service asked for counts, but not its asking for less than a moment or more than a day.
-    if (delay === undefined || error.retryAfterMs === undefined) return delay;
-    return Math.min(Math.max(error.retryAfterMs, 250), 86_400_000);
-  }
 }
 
 /** The key of one part of a message: the same for every try of it. */
-export function partKey(message: Message, index: number): string {
+export function partKey(message: Pick<Message, "id">, index: number): string {
   return keyOf(message.id, index);
 }
 
 function held({ id, fence }: Held): Held {
   return { id, fence };
-}
-
-function resultOf(outcome: Outcome): RunResult {
-  return {
-    outcome: outcome.status,
-    reason: outcome.status === "completed" ? null : outcome.reason,
-    answer: outcome.status === "completed" ? outcome.answer : null,
-    transcript: JSON.stringify(outcome.transcript),
-    inputTokens: outcome.usage?.inputTokens ?? null,
-    outputTokens: outcome.usage?.outputTokens ?? null,
-  };
-}
-
-function newEvent(event: Event): NewEvent {
-  return {
-    id: event.id,
-    route: event.route,
-    type: event.type,
-    deliveryId: event.deliveryId,
-    receivedAt: event.receivedAt,
-    headers: JSON.stringify(headersWorthKeeping(event.headers)),
-    body: event.body,
-  };
-}
-
-/** Headers whose value may be, or lead to, a credential. */
-const secretHeader = /authorization|cookie|token|signature|secret|password|passcode|credential|api-?key|hmac/;
-
-function headersWorthKeeping(headers: HeaderMap): Record<string, string> {
-  const kept = [...headers].filter(([name]) => !secretHeader.test(name));
-  return Object.fromEntries(kept.map(([name, values]) => [name, values.join(", ")]));
 }

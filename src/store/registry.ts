@@ -1,1 +1,2 @@
+export { openPostgres as postgres } from "./postgres.ts";
 export { openSqlite as sqlite } from "./sqlite.ts";

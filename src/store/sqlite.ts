@@ -1,5 +1,6 @@
 import { Worker } from "node:worker_threads";
 import { StoreRefused, StoreUnavailable } from "../core/errors.ts";
+import { operationNames } from "./names.ts";
 import type { Answer, Call, ThreadOptions } from "./sqlite/thread.ts";
 import type { Operations, Store } from "./store.ts";
 
@@ -18,22 +19,15 @@ interface Waiting {
  */
 export async function openSqlite(options: ThreadOptions): Promise<Store> {
   const writer = new Writer(options);
-  const call = (name: keyof Operations) => (args: unknown) => writer.call(name, args);
-  const store: Store = {
-    accept: call("accept"),
-    ignore: call("ignore"),
-    claimJobs: call("claimJobs"),
-    finishRun: call("finishRun"),
-    park: call("park"),
-    unpark: call("unpark"),
-    claimMessages: call("claimMessages"),
-    recordPart: call("recordPart"),
-    finishAttempt: call("finishAttempt"),
-    extendLeases: call("extendLeases"),
-    expireLeases: call("expireLeases"),
-    nextDue: call("nextDue"),
-    listEvents: call("listEvents"),
-    readEvent: call("readEvent"),
+  const calls = operationNames.map((name) => [name, (args: unknown) => writer.call(name, args)]);
+  const store = {
+    ...Object.fromEntries(calls),
+    name: "sqlite",
+    isShared: false,
+    now: Date.now,
+    // Whoever else writes to the file is a command, and what it adds is seen at the next look.
+    watch: () => {},
+    announce: () => {},
     close: () => writer.close(),
   } as Store;
   try {

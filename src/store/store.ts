@@ -1,57 +1,125 @@
-import type { JobState, MessageState } from "./states.ts";
+import type { EventState, FinalEventState, JobKind, JobState, MessageState } from "./states.ts";
 
 /**
  * The ledger's store. Every operation is one atomic transaction that is on disk when its promise fulfils, and rejects with
- * `StoreUnavailable` when it could not be made so. Times are Unix milliseconds; the store never looks at a clock.
+ * `StoreUnavailable` when it could not be made so, or when nobody can tell: then it may have taken effect all the same.
+ * Times are Unix milliseconds that the caller hands in.
  */
 export type Store = {
   readonly [Name in keyof Operations]: (args: Parameters<Operations[Name]>[0]) => Promise<ReturnType<Operations[Name]>>;
 } & {
-  /** Waits for what was asked before, then lets the file go. */
+  readonly name: "sqlite" | "postgres";
+  /** True when several gateways may work on it at the same time; then rates and subscriptions are kept in it too. */
+  readonly isShared: boolean;
+  /** The time that leases and due times are told by: this machine's, or the database's where machines share one. */
+  now(): number;
+  /**
+   * Calls back when another process may have added work or changed something, until the store is closed. A hint only: it may
+   * come late, twice or never, so that callers look again from time to time anyway.
+   */
+  watch(listener: (news: News) => void): void;
+  /** Tells the others, soon. */
+  announce(news: News): void;
+  /** Waits for what was asked before, then lets the file or the connections go. */
   close(): Promise<void>;
 };
 
+/** What there may be news of. */
+export type News = "jobs" | "messages" | "subscriptions" | "cancelled";
+
 /** The operations as a store carries them out inside one transaction. */
 export interface Operations {
+  // ── a request
+
   /** Claims the delivery id, and keeps the event with its job and messages; or finds the id claimed and keeps nothing. */
-  accept(args: AcceptArgs): { readonly duplicate: boolean };
+  accept(args: AcceptArgs): Accepted;
+  /**
+   * Takes a direct delivery back that nobody will send, because its gateway gave up waiting for `accept`: it is refused and
+   * its delivery id is free, if it was kept at all.
+   */
+  withdraw(args: { readonly eventId: string; readonly now: number; readonly reason: string }): void;
   /** Keeps an event that no job follows, with the reason. */
   ignore(args: NewEvent & { readonly reason: string }): void;
+
+  // ── jobs
+
   /** Takes due jobs under a lease and opens a run for each. Jobs whose lease ran out are queued again first. */
   claimJobs(args: ClaimJobsArgs): readonly ClaimedJob[];
-  /** Ends the run that `fence` stands for. Answers false, and changes nothing, when the lease was lost. */
+  /** Ends the run that `fence` stands for. Answers false, and changes nothing, when somebody else has the job. */
   finishRun(args: FinishRunArgs): boolean;
   /** Sets queued agent jobs aside with a reason, or takes them back. Answers how many. */
   park(args: { readonly reason: string; readonly now: number }): number;
   unpark(args: { readonly now: number }): number;
+
+  // ── messages
+
   /**
    * Takes due messages under a lease and opens an attempt for each. Those whose lease ran out are made pending again
    * first; a direct delivery that was cut off is refused instead, since its sender never got an answer and will retry.
    */
-  claimMessages(args: ClaimArgs): readonly ClaimedMessage[];
+  claimMessages(args: ClaimMessagesArgs): readonly ClaimedMessage[];
   /** Notes that the parts before `partsSent` were taken, so that a later try goes on after them. */
   recordPart(args: Held & { readonly partsSent: number }): boolean;
   /**
    * Ends the attempt that `fence` stands for, and the job when it was its last message: `done` when all went well, else
-   * `dead`, or for a direct delivery `refused`, whose delivery id is then free again. False when the lease was lost.
+   * `dead`, or for a direct delivery `refused`, whose delivery id is then free again. False when somebody else has it.
    */
   finishAttempt(args: FinishAttemptArgs): boolean;
+
+  // ── leases
+
   /** Moves leases on. Answers the ids whose lease was lost. */
-  extendLeases(args: {
-    readonly jobs: readonly Held[];
-    readonly messages: readonly Held[];
-    readonly leaseUntil: number;
-  }): {
-    readonly lost: readonly string[];
-  };
+  extendLeases(args: HeldRows & { readonly leaseUntil: number }): { readonly lost: readonly string[] };
+  /** Looks, and answers the ids that are not held any more (somebody cancelled them, or took them over). */
+  lostLeases(args: HeldRows): { readonly lost: readonly string[] };
   /** Lets every lease of another owner run out now. Only for the one gateway that holds the home's lock. */
   expireLeases(args: { readonly owner: string; readonly now: number }): void;
-  /** When the next job and the next message is due, `undefined` where nothing waits. */
-  nextDue(args: Record<string, never>): { readonly jobs: number | undefined; readonly messages: number | undefined };
+  /** When the next job is due, and the next message of each target; a paused target's no sooner than its pause ends. */
+  nextDue(args: Record<string, never>): NextDue;
+  /** Moves every time that something waits for: the clock was set by `by` milliseconds, and nothing has come nearer by it. */
+  shiftTimes(args: { readonly by: number }): void;
+
+  // ── by hand
+
+  /** Adds a job to an event that is there. False when it is not. */
+  addJob(args: AddJobArgs): boolean;
+  /**
+   * Stops what can be stopped of an event's jobs: a try that is under way at this moment ends as it will, and there is no
+   * other. Answers how many jobs.
+   */
+  cancel(args: { readonly eventId: string; readonly now: number; readonly reason: string }): number;
+  /** Keeps an event as another ledger had it. False when an event of this id is there already. */
+  importEvent(args: ImportArgs): boolean;
+
+  // ── looking
+
   /** Newest first. */
   listEvents(args: ListArgs): readonly EventRow[];
   /** Everything known of one event; `id` may be a unique beginning of one. */
   readEvent(args: { readonly id: string }): EventRecord | undefined;
+  /** How many jobs there are in each state but `done`; states without any are left out. */
+  tallyJobs(args: Record<string, never>): Readonly<Partial<Record<JobState, number>>>;
+  /** Targets that failed lately, paused or not. */
+  listTroubles(args: Record<string, never>): readonly TargetTrouble[];
+
+  // ── keeping in bounds
+
+  /** Forgets finished events, oldest first, in one small step. */
+  prune(args: PruneArgs): Pruned;
+  /** Forgets claims that have run out, at most `limit`. Answers how many. */
+  pruneClaims(args: { readonly now: number; readonly limit: number }): number;
+  /** Bytes that what is kept takes up; free space inside the file is not counted. */
+  measure(args: Record<string, never>): { readonly bytes: number };
+
+  // ── shared by the gateways on one database
+
+  /** Spends up to `count` of a route's budget for the window that is open; opens a new one when it is over. */
+  spend(args: SpendArgs): { readonly granted: number; readonly windowStart: number };
+  giveBack(args: { readonly route: string; readonly count: number; readonly windowStart: number }): void;
+  /** A small text kept under a name, with a number that every change raises. */
+  readDocument(args: { readonly name: string }): StoredDocument | undefined;
+  /** Replaces it if its version is still `seen` (0: it is not there yet). False when somebody else was faster. */
+  writeDocument(args: { readonly name: string; readonly seen: number; readonly text: string }): boolean;
 }
 
 export interface NewEvent {
@@ -70,23 +138,44 @@ export interface NewMessage {
   readonly target: string;
   /** JSON object: rendered `deliver_extra`. */
   readonly extra: string;
-  /** Known at once for a direct delivery, else `null` until the agent has answered. */
+  /** Names the place it goes to: messages of one lane are sent one after the other. `null`: in no order. */
+  readonly lane: string | null;
+  /** Known at once for a delivery, else `null` until the agent has answered. */
   readonly text: string | null;
+}
+
+export interface NewJob {
+  readonly id: string;
+  readonly kind: JobKind;
+  /** Whose rules it follows; a replay may follow another route than its event came in on. */
+  readonly route: string;
+  /** JSON object the run is made from. */
+  readonly plan: string;
+  /** What becomes of it when its gateway dies during the run. */
+  readonly onCrash: "rerun" | "fail";
+  /** How it came about, when not from the event's arrival, for people. */
+  readonly origin: string | null;
+  readonly messages: readonly NewMessage[];
 }
 
 export interface AcceptArgs {
   readonly event: NewEvent;
   readonly claimUntil: number;
-  readonly job: {
-    readonly id: string;
-    readonly kind: "agent" | "direct";
-    /** JSON object the run is made from. */
-    readonly plan: string;
-    readonly messages: readonly NewMessage[];
-  };
+  readonly job: NewJob;
   /** Who sends a direct delivery, and until when it is thought alive. */
   readonly owner: string;
   readonly leaseUntil: number;
+}
+
+export type Accepted =
+  | { readonly duplicate: false }
+  /** `isUnderWay`: the first is a direct delivery that is being sent, so nobody knows yet whether it will have counted. */
+  | { readonly duplicate: true; readonly isUnderWay: boolean };
+
+export interface AddJobArgs {
+  readonly eventId: string;
+  readonly now: number;
+  readonly job: NewJob;
 }
 
 export interface ClaimArgs {
@@ -94,17 +183,36 @@ export interface ClaimArgs {
   readonly now: number;
   readonly leaseUntil: number;
   readonly limit: number;
+  /**
+   * What the owner works on. What it does not, though its lease says so, was claimed when its answer got lost: that is taken
+   * back like another's.
+   */
+  readonly active: readonly string[];
+  /** False while it is too early to call anybody dead: the store was away, and its holders could not report. */
+  readonly mayReclaim: boolean;
 }
 
 export interface ClaimJobsArgs extends ClaimArgs {
   /** A job interrupted this often is given up: it may be what kills the gateway. */
   readonly maxInterruptions: number;
+  /** Runs at the same time, on all gateways together, by route; a route that is not named has no bound. */
+  readonly limits: Readonly<Record<string, number>>;
+}
+
+export interface ClaimMessagesArgs extends ClaimArgs {
+  /** Messages that may be taken now, by target; a target that is not named has no bound but `limit`. */
+  readonly limits: Readonly<Record<string, number>>;
 }
 
 /** What a lease holder shows to act on a row: the row's fence changes with every claim, so an old holder is refused. */
 export interface Held {
   readonly id: string;
   readonly fence: number;
+}
+
+export interface HeldRows {
+  readonly jobs: readonly Held[];
+  readonly messages: readonly Held[];
 }
 
 export interface ClaimedJob extends Held {
@@ -143,12 +251,17 @@ export interface ClaimedMessage extends Held {
   readonly extra: string;
   readonly text: string;
   readonly partsSent: number;
+  /** Tries that failed before. */
   readonly failures: number;
+  /** When its text was known: its age counts from here. */
+  readonly readyAt: number;
+  /** True when the target may have taken the next part in an earlier try: its answer was lost, or its gateway died. */
+  readonly isUnsure: boolean;
   readonly route: string;
   readonly eventType: string;
 }
 
-export type AttemptOutcome = "sent" | "refused" | "unknown";
+export type AttemptOutcome = "sent" | "refused" | "unknown" | "released";
 
 export interface FinishAttemptArgs extends Held {
   readonly now: number;
@@ -157,14 +270,51 @@ export interface FinishAttemptArgs extends Held {
   readonly reference: string | null;
   readonly next:
     | { readonly move: "take" }
-    | { readonly move: "retry"; readonly dueAt: number }
+    /** `leaveLane`: what waits behind it for the same place need not wait any longer. */
+    | { readonly move: "retry"; readonly dueAt: number; readonly leaveLane: boolean }
     | { readonly move: "giveUp" };
+  /** What the try says of its target; `null` when nothing. */
+  readonly health: TargetHealth | null;
+}
+
+/**
+ * How a target takes it. `trouble`: it failed in a way that may pass; when the tries of `threshold` messages in a row did, it
+ * is paused, each time for twice as long. `busy`: it asked to be left alone until then. After a pause one message tries first.
+ */
+export type TargetHealth =
+  | { readonly mark: "well" }
+  | {
+      readonly mark: "trouble";
+      readonly threshold: number;
+      readonly firstPauseMs: number;
+      readonly longestPauseMs: number;
+      readonly reason: string;
+    }
+  | { readonly mark: "busy"; readonly until: number; readonly reason: string };
+
+export interface TargetTrouble {
+  readonly target: string;
+  /** Messages in a row whose last try failed. */
+  readonly failures: number;
+  /** How often it was paused since it last took something; 0 when it is not. */
+  readonly pauses: number;
+  readonly pausedUntil: number;
+  readonly reason: string | null;
+}
+
+export interface NextDue {
+  readonly jobs: number | undefined;
+  readonly messages: readonly { readonly target: string; readonly due: number }[];
 }
 
 export interface ListArgs {
   readonly limit: number;
   readonly route?: string;
   readonly state?: string;
+  /** Received at or after, and before (Unix milliseconds). */
+  readonly since?: number;
+  readonly until?: number;
+  /** Only events that are older than the one of this id. */
   readonly before?: string;
 }
 
@@ -176,11 +326,13 @@ export interface EventRow {
   readonly deliveryId: string;
   readonly receivedAt: number;
   /** The newest job's state, or `ignored`. */
-  readonly state: JobState | "ignored";
+  readonly state: EventState;
   readonly reason: string | null;
 }
 
 export interface EventRecord extends EventRow {
+  /** Why its route declined it when it came in, whatever followed later; `null` when it was accepted. */
+  readonly ignored: string | null;
   readonly headers: string;
   readonly body: Uint8Array;
   readonly jobs: readonly JobRecord[];
@@ -188,7 +340,10 @@ export interface EventRecord extends EventRow {
 
 export interface JobRecord {
   readonly id: string;
-  readonly kind: "agent" | "direct";
+  readonly kind: JobKind;
+  readonly route: string;
+  readonly origin: string | null;
+  readonly onCrash: "rerun" | "fail";
   readonly state: JobState;
   readonly reason: string | null;
   readonly plan: string;
@@ -215,11 +370,13 @@ export interface MessageRecord {
   readonly id: string;
   readonly target: string;
   readonly extra: string;
+  readonly lane: string | null;
   readonly text: string | null;
   readonly state: MessageState;
   readonly reason: string | null;
   readonly reference: string | null;
   readonly partsSent: number;
+  readonly readyAt: number | null;
   readonly dueAt: number;
   readonly attempts: readonly AttemptRecord[];
 }
@@ -230,4 +387,44 @@ export interface AttemptRecord {
   readonly endedAt: number | null;
   readonly outcome: AttemptOutcome | "interrupted" | null;
   readonly error: string | null;
+}
+
+export interface ImportArgs {
+  readonly record: EventRecord;
+  readonly now: number;
+  /** When the delivery id is free again; `null` claims nothing. */
+  readonly claimUntil: number | null;
+  /**
+   * What becomes of jobs that had not ended: they go on here, or are cancelled with this reason. What was at work goes on as
+   * if its gateway had died.
+   */
+  readonly unfinished: "resume" | { readonly cancel: string };
+}
+
+export interface PruneArgs {
+  /** Where the last step ended; `""` begins with the oldest event. */
+  readonly after: string;
+  /** Events to look at, at most. */
+  readonly limit: number;
+  /** An event whose newest news is from before this time is forgotten; a state that is not named is kept. */
+  readonly before: Readonly<Partial<Record<FinalEventState, number>>>;
+}
+
+export interface Pruned {
+  readonly forgotten: number;
+  /** Where to go on, or `undefined` when there was no more to look at. */
+  readonly next: string | undefined;
+}
+
+export interface SpendArgs {
+  readonly route: string;
+  readonly count: number;
+  readonly limit: number;
+  readonly windowMs: number;
+  readonly now: number;
+}
+
+export interface StoredDocument {
+  readonly version: number;
+  readonly text: string;
 }

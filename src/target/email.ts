@@ -59,6 +59,8 @@ export function createEmail(options: EmailOptions = {}): Target {
     settings,
     address,
     limit: { unit: "utf16", max: 1_000_000, parts: 1 },
+    // Whether a mailbox drops the copy with the same Message-ID is its own affair.
+    repeats: "doubled",
     send: (part, settings, tools) => send(part, settings, tools, timeoutMs),
   };
 }

@@ -51,8 +51,9 @@ function wordsOf(body: Json | undefined): string | undefined {
 }
 
 /**
- * How long GitHub asks to wait, or `undefined` when the answer is no rate limit. A secondary limit that names no time
- * means a minute (https://docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api).
+ * How long GitHub asks to wait, or `undefined` when the answer is no rate limit. A secondary limit ("abuse detection" on
+ * older Enterprise Servers) that names no time means a minute
+ * (https://docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api).
  */
 export function rateWaitMs(answer: GhAnswer, nowMs: number): number | undefined {
   if (answer.status !== 403 && answer.status !== 429) return undefined;
@@ -62,5 +63,5 @@ export function rateWaitMs(answer: GhAnswer, nowMs: number): number | undefined 
     const resetMs = Number(answer.headers.get("x-ratelimit-reset") ?? Number.NaN) * 1000;
     return Number.isFinite(resetMs) ? Math.max(0, resetMs - nowMs) : 60_000;
   }
-  return /secondary rate limit/i.test(answer.words) ? 60_000 : undefined;
+  return /secondary rate limit|abuse detection/i.test(answer.words) ? 60_000 : undefined;
 }

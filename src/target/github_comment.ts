@@ -1,23 +1,21 @@
 import { DeliveryError } from "../core/errors.ts";
-import { isObject } from "../core/json.ts";
-import { redact, splitText } from "../core/text.ts";
-import type { Environment } from "../core/types.ts";
-import { type Finished, plainEnvironment, run } from "../lib/spawn.ts";
-import { permanent, quote } from "./failure.ts";
-import { type GhAnswer, parseGhAnswer, rateWaitMs } from "./gh_answer.ts";
+import { isList, isObject } from "../core/json.ts";
+import { splitText } from "../core/text.ts";
+import type { Json, JsonObject } from "../core/types.ts";
+import { permanent } from "./failure.ts";
+import { askGithub, refusal } from "./gh.ts";
+import type { GhAnswer } from "./gh_answer.ts";
+import { openFence } from "./markdown.ts";
 import { neutraliseMarkdown } from "./neutralise.ts";
 import type { Part, Receipt, SettingValues, Target, TargetTools } from "./target.ts";
 
 /** Options for tests. */
 export interface GithubCommentOptions {
-  /** The whole run of `gh`; 30 seconds when not set. */
+  /** Each run of `gh`; 30 seconds when not set. */
   readonly timeoutMs?: number;
   /** Unix time in milliseconds. */
   readonly now?: () => number;
 }
-
-const maxOutputBytes = 1_048_576;
-const limit = { unit: "codepoints", max: 65_536, parts: 1 } as const;
 
 const settings: Target["settings"] = {
   hostname: { kind: "string", help: "Host of a GitHub Enterprise Server, without https://", env: ["GH_HOST"] },
@@ -47,14 +45,29 @@ const address: Target["address"] = {
   },
 };
 
+/** What GitHub takes, in code points. */
+const longestBody = 65_536;
+/** Of a code block that the text leaves open: one with longer marks stays open, and its reader sees the marker. */
+const longestMarks = 20;
+const limit = {
+  unit: "codepoints",
+  max: longestBody - ending("`".repeat(longestMarks), "0".repeat(32)).length,
+  parts: 1,
+} as const;
+
+/**
+ * Requests that create content. There may also be no more than 500 of them an hour, which GitHub's answers enforce
+ * (https://docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api).
+ */
+const pace: Target["pace"] = { overall: { count: 80, everyMs: 60_000 } };
+
 /**
  * A comment on a GitHub issue or pull request, written by the `gh` program and so with its login (REST: "Create an issue
  * comment", which works for both). The text goes through standard input, never through an argument. GitHub has no
- * idempotency key: after a lost answer nobody can tell whether the comment is there.
+ * idempotency key: after a lost answer the comment is found by the hidden marker at its end.
  */
 export function createGithubComment(options: GithubCommentOptions = {}): Target {
-  const timeoutMs = options.timeoutMs ?? 30_000;
-  const now = options.now ?? Date.now;
+  const clock: Clock = { timeoutMs: options.timeoutMs ?? 30_000, now: options.now ?? Date.now };
   return {
     name: "github_comment",
     neutralName: "host_a_comment",
@@ -62,106 +75,114 @@ export function createGithubComment(options: GithubCommentOptions = {}): Target 
     settings,
     address,
     limit,
-    send: (part, settings, tools) => send(part, settings, tools, timeoutMs, now),
+    pace,
+    ownServer: "hostname",
+    repeats: "findable",
+    send: (part, settings, tools) => send(part, settings, tools, clock),
+    find: (part, settings, tools) => find(part, settings, tools, clock),
   };
 }
 
 /** The target of the registry. */
 export const github_comment: Target = createGithubComment();
 
-async function send(
-  part: Part,
-  settings: SettingValues,
-  tools: TargetTools,
-  timeoutMs: number,
-  now: () => number,
-): Promise<Receipt> {
-  const env = childEnvironment(settings, tools.env);
+type Clock = Required<GithubCommentOptions>;
+
+async function send(part: Part, settings: SettingValues, tools: TargetTools, clock: Clock): Promise<Receipt> {
   const { repo, pr_number: number } = part.address;
-  const finished = await run({
-    argv: ["gh", "api", "-i", "-X", "POST", ...headers, `repos/${repo}/issues/${number}/comments`, "--input", "-"],
-    env,
-    stdin: JSON.stringify({ body: commentBody(part.text) }),
-    timeoutMs,
-    maxOutputBytes,
-    signal: tools.signal,
-  });
-  const secrets = tokenNames.flatMap((name) => env[name] ?? []);
   const action = `Cannot comment on "${repo}#${number}"`;
-  const answer = parseGhAnswer(finished.stdout.toString("utf8"));
-  if (answer === undefined) throw withoutAnswer(action, finished, secrets, timeoutMs);
-  return receipt(action, answer, secrets, now());
+  const args = ["-X", "POST", commentsOf(part), "--input", "-"];
+  const stdin = JSON.stringify({ body: commentBody(part) });
+  const answer = await askGithub({ action, args, stdin, timeoutMs: clock.timeoutMs }, settings, tools);
+  if (answer.status !== 201) throw refusal(action, answer, clock.now());
+  return isObject(answer.body) ? receipt(answer.body.html_url) : {};
 }
 
-const headers = ["-H", "Accept: application/vnd.github+json", "-H", "X-GitHub-Api-Version: 2022-11-28"];
-const tokenNames = ["GH_TOKEN", "GITHUB_TOKEN", "GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN"] as const;
-/** Where `gh` finds its login, and the way out of a network that has only a proxy. */
-const passedOn = [
-  ...tokenNames,
-  ...["GH_HOST", "GH_CONFIG_DIR", "XDG_CONFIG_HOME"],
-  ...["HTTPS_PROXY", "https_proxy", "NO_PROXY", "no_proxy", "SSL_CERT_FILE", "SSL_CERT_DIR"],
-];
+function commentsOf({ address }: Part): string {
+  return `repos/${address.repo}/issues/${address.pr_number}/comments`;
+}
 
-function childEnvironment(settings: SettingValues, env: Environment): Record<string, string> {
-  const chosen = {
-    GH_HOST: settings.hostname,
-    GH_TOKEN: settings.token,
-    GH_ENTERPRISE_TOKEN: settings.enterprise_token,
-  };
-  const child = plainEnvironment(env);
-  for (const name of passedOn) {
-    const value = env[name];
-    if (value) child[name] = value;
-  }
-  for (const [name, value] of Object.entries(chosen)) if (value) child[name] = String(value);
-  return { ...child, GH_PROMPT_DISABLED: "1", GH_NO_UPDATE_NOTIFIER: "1", NO_COLOR: "1" };
+function receipt(url: Json | undefined): Receipt {
+  return typeof url === "string" ? { reference: url } : {};
+}
+
+function commentBody({ text, key }: Part): string {
+  const shown = harmless(text);
+  const marks = openFence(shown) ?? "";
+  return shown + ending(marks.length > longestMarks ? "" : marks, key);
 }
 
 /** What is added can make the text too long; then nothing is taken for code, so that the cut brings nothing to life. */
-function commentBody(text: string): string {
+function harmless(text: string): string {
   const body = neutraliseMarkdown(text);
   if (splitText(body, limit)[0] === body) return body;
   return splitText(neutraliseMarkdown(text, { spareCode: false }), limit)[0] ?? "";
 }
 
-function receipt(action: string, answer: GhAnswer, secrets: readonly string[], nowMs: number): Receipt {
-  const { status } = answer;
-  if (status === 201) {
-    const url = isObject(answer.body) ? answer.body.html_url : undefined;
-    return typeof url === "string" ? { reference: url } : {};
-  }
-  const said = `${action}: GitHub answered ${status} ${redact(quote(answer.words), secrets)}`;
-  if (status >= 500 || status < 300) throw new DeliveryError(said, { sent: "maybe" });
-  const waitMs = rateWaitMs(answer, nowMs);
-  if (waitMs !== undefined) throw new DeliveryError(said, { sent: "no", retryAfterMs: waitMs });
-  if (status === 429 || status === 408) throw new DeliveryError(said, { sent: "no" });
-  throw permanent(`${said}${advice(status)}`);
+/**
+ * What stands behind the text: the end of a code block that it left open, and the marker. The blank line ends every other
+ * block but open HTML, where a comment does not show either; what the text hides in an open `<!--` ends with the marker.
+ */
+function ending(marks: string, key: string): string {
+  return `${marks === "" ? "" : `\n${marks}`}\n\n${marker(key)}`;
 }
 
-function advice(status: number): string {
-  if (status === 401) return "; run gh auth login or set GH_TOKEN";
-  if (status === 403 || status === 404) return "; check that the account of gh may write to the repository";
-  return "";
+function marker(key: string): string {
+  return `<!-- postern:${key} -->`;
 }
 
-/** `gh` ended without an answer of the server. */
-function withoutAnswer(
-  action: string,
-  finished: Finished,
-  secrets: readonly string[],
-  timeoutMs: number,
-): DeliveryError {
-  if (finished.end === "missing") {
-    const how = "install it from https://cli.github.com or by apt-get install gh, then run gh auth login";
-    return new DeliveryError(`${action}: the program "gh" is not on PATH; ${how}`, { sent: "no" });
+const perPage = 100;
+const mostPages = 10;
+/** How far GitHub's clock may be behind the gateway's. */
+const clockDifferenceMs = 120_000;
+/** Of each comment no more than is looked at: a page of long ones has many megabytes. */
+const excerpt = "[.[] | {html_url, end: .body[-100:]}]";
+
+/** Looking sends nothing, whatever becomes of it. */
+async function find(part: Part, settings: SettingValues, tools: TargetTools, clock: Clock) {
+  try {
+    return await search(part, settings, tools, clock);
+  } catch (error) {
+    if (!(error instanceof DeliveryError)) throw error;
+    const { message, retryAfterMs, cause } = error;
+    throw new DeliveryError(message, { sent: "no", retryAfterMs, cause });
   }
-  if (finished.end === "timeout") {
-    return new DeliveryError(`${action}: no answer within ${timeoutMs} ms`, { sent: "maybe" });
+}
+
+/** Oldest first, so the comment is found before whatever others write after it ("List issue comments" of REST). */
+async function search(
+  part: Part,
+  settings: SettingValues,
+  tools: TargetTools,
+  clock: Clock,
+): Promise<Receipt | undefined> {
+  const { repo, pr_number: number } = part.address;
+  const action = `Cannot look whether the comment is on "${repo}#${number}"`;
+  for (let page = 1; page <= mostPages; page += 1) {
+    const args = ["--jq", excerpt, `${commentsOf(part)}?${pageQuery(part, page)}`];
+    const answer = await askGithub({ action, args, timeoutMs: clock.timeoutMs }, settings, tools);
+    const comments = commentsIn(action, answer, clock.now());
+    const found = comments.find((comment) => isMarked(comment, part.key));
+    if (found !== undefined) return receipt(found.html_url);
+    if (!/;\s*rel="?next\b/.test(answer.headers.get("link") ?? "")) return undefined;
   }
-  if (finished.exitCode === 4) return permanent(`${action}: gh is not logged in; run gh auth login or set GH_TOKEN`);
-  const words = finished.stderr.toString("utf8");
-  // Go's words for a connection that never came to be; `gh` itself says "error connecting" when a name is unknown.
-  const neverConnected = /\b(?:dial (?:tcp|unix)|proxyconnect|error connecting to|x509:|tls: )/.test(words);
-  const said = `${action}: gh ended without an answer: ${redact(quote(words), secrets)}`;
-  return new DeliveryError(said, { sent: neverConnected ? "no" : "maybe" });
+  throw permanent(`${action}: more than ${perPage * mostPages} are new since the first try; look for it there`);
+}
+
+/** `since` is compared with a comment's last change, which is never before it was written. */
+function pageQuery(part: Part, page: number): string {
+  const since = new Date(Math.max(0, part.firstTriedAt - clockDifferenceMs)).toISOString().replace(/\.\d+/, "");
+  return new URLSearchParams({ since, per_page: String(perPage), page: String(page) }).toString();
+}
+
+function commentsIn(action: string, answer: GhAnswer, nowMs: number): readonly JsonObject[] {
+  const { status, body = null } = answer;
+  if (status !== 200) throw refusal(action, answer, nowMs);
+  if (isList(body)) return body.filter(isObject);
+  throw new DeliveryError(`${action}: the answer is no list of comments`, { sent: "no" });
+}
+
+/** Only a marker at the very end is the gateway's: one within the text may be a stranger's copy of another. */
+function isMarked(comment: JsonObject, key: string): boolean {
+  return typeof comment.end === "string" && comment.end.trimEnd().endsWith(`\n${marker(key)}`);
 }

@@ -9,6 +9,7 @@ export const log: Target = {
   settings: {},
   address: {},
   limit: { unit: "utf16", max: 2 ** 28, parts: 1 },
+  repeats: "doubled",
   async send(part, _settings, tools) {
     // The line may be read at a terminal, where control characters would do more than show.
     const text = plainText(part.text);

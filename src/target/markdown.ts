@@ -63,6 +63,19 @@ function closes(line: string, marks: string): boolean {
   return closing !== undefined && closing[0] === marks[0] && closing.length >= marks.length;
 }
 
+/**
+ * The marks of the fence that is still open at the end of the text, or `undefined`. Fences that are indented count for
+ * none: those of a list end with it. Newlines must be LF.
+ */
+export function openFence(text: string): string | undefined {
+  let marks: string | undefined;
+  for (const line of text.split("\n")) {
+    if (marks === undefined) marks = opensFence(line);
+    else if (closes(line, marks)) marks = undefined;
+  }
+  return marks;
+}
+
 /** Adds a paragraph's stretches to `found` and answers whether what follows is doubtful. */
 function cutParagraph(paragraph: string, wasDoubtful: boolean, found: Stretch[]): boolean {
   const spans = wasDoubtful ? [] : codeSpans(paragraph);

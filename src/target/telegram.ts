@@ -46,6 +46,15 @@ const address: Target["address"] = {
 };
 
 /**
+ * https://core.telegram.org/bots/faq#my-bot-is-hitting-limits-how-do-i-avoid-this. A group takes only 20 a minute, and
+ * which chats are groups is not always known: there its `retry_after` is what counts.
+ */
+const pace: Target["pace"] = {
+  overall: { count: 30, everyMs: 1000 },
+  perPlace: { field: "chat_id", count: 1, everyMs: 1000 },
+};
+
+/**
  * Telegram through the Bot API's `sendMessage` (https://core.telegram.org/bots/api#sendmessage), as plain text without
  * link previews. The API has no idempotency key: after a lost answer nobody can tell whether the message was taken.
  */
@@ -58,6 +67,9 @@ export function createTelegram(options: TelegramOptions = {}): Target {
     settings,
     address,
     limit: { unit: "utf16", max: 4096, parts: 10 },
+    repeats: "doubled",
+    pace,
+    ownServer: "base_url",
     send: (part, settings, tools) => send(part, settings, tools, timeoutMs),
   };
 }
@@ -104,7 +116,8 @@ function receipt(response: HttpResponse, token: string): Receipt {
     const id = isObject(message) ? message.message_id : undefined;
     return typeof id === "number" ? { reference: String(id) } : {};
   }
-  if (response.status >= 500) throw unclear(`Telegram answered ${response.status}`);
+  // Also when the Bot API itself says so: its server passes on what happened behind it, and may have sent before that.
+  if (response.status >= 500) throw unclear(`Telegram answered ${response.status}`, headerWaitMs(response));
   if (answer?.ok !== false) throw notTelegram(response);
   throw refusal(answer, response, token);
 }
@@ -118,16 +131,25 @@ function parsed(text: string): JsonObject | undefined {
   }
 }
 
-function unclear(what: string): DeliveryError {
-  return new DeliveryError(`${failed} for certain: ${what}; look into the chat whether it is there`, { sent: "maybe" });
+function unclear(what: string, waitMs?: number): DeliveryError {
+  const said = `${failed} for certain: ${what}; look into the chat whether it is there`;
+  return new DeliveryError(said, { sent: "maybe", retryAfterMs: waitMs });
+}
+
+function headerWaitMs(response: HttpResponse): number | undefined {
+  return retryAfterMs(response.headers.get("retry-after"), Date.now());
 }
 
 /** An answer that is not the Bot API's. One that succeeds may hide that the message went through. */
 function notTelegram(response: HttpResponse): DeliveryError {
   const { status } = response;
   if (status < 300) return unclear(`the answer ${status} is not the Bot API's`);
-  const waitMs = retryAfterMs(response.headers.get("retry-after"), Date.now());
-  if (status === 429) return new DeliveryError(`${failed}: too many requests`, { sent: "no", retryAfterMs: waitMs });
+  if (status === 429 || status === 408) {
+    return new DeliveryError(`${failed}: the answer was ${status}`, {
+      sent: "no",
+      retryAfterMs: headerWaitMs(response),
+    });
+  }
   return permanent(`${failed}: the answer ${status} is not the Bot API's; check "base_url" and the network's proxy`);
 }
 
@@ -139,7 +161,7 @@ function refusal(answer: JsonObject, response: HttpResponse, token: string): Del
   if (typeof waitSeconds === "number" && waitSeconds >= 0) {
     return new DeliveryError(said, { sent: "no", retryAfterMs: Math.ceil(waitSeconds * 1000) });
   }
-  if (response.status === 429) return new DeliveryError(said, { sent: "no" });
+  if (response.status === 429) return new DeliveryError(said, { sent: "no", retryAfterMs: headerWaitMs(response) });
   return permanent(said + advice(response.status, parameters.migrate_to_chat_id));
 }
 

@@ -29,7 +29,9 @@ export async function run(
       written.err += text;
     },
     terminal: () => undefined,
+    isHeard: () => true,
     readInput: async () => "",
+    async *input() {},
     self: [process.execPath, mainPath],
     startGateway: async (load) => {
       await load();

@@ -1,11 +1,13 @@
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import { test } from "node:test";
+import { startFakeTelegram } from "../fakes/telegram.ts";
 import { startGatewayProcess } from "../tools/gateway-process.ts";
 import { makeHome, previewConfig } from "../tools/home.ts";
 import { sendEvent } from "../tools/send.ts";
 import { until } from "../tools/wait.ts";
 import { run, runJson } from "./command.ts";
+import { twoRoutes } from "./events.ts";
 
 interface Row {
   readonly id: string;
@@ -98,4 +100,59 @@ test("an event can be listed and shown while the gateway runs and after it has e
     job?.messages.map(({ target, state, extra }) => [target, state, extra]),
     [["log", "sent", {}]],
   );
+});
+
+test("a running gateway takes up what is replayed and lets go of what is cancelled", async (t) => {
+  const telegram = await startFakeTelegram();
+  t.after(() => telegram.close());
+  const { reviews } = twoRoutes.platforms.webhook.routes;
+  const routes = { reviews, slow: { prompt: "Wait", deliver: "log" } };
+  const platform = { ...twoRoutes.platforms.telegram, token: telegram.token, extra: { base_url: telegram.baseUrl } };
+  const platforms = { webhook: { ...twoRoutes.platforms.webhook, routes }, telegram: platform };
+  const agent = {
+    backend: "command",
+    max_concurrent: 1,
+    command: ["sh", "-c", 'read -r prompt; [ "$prompt" = Wait ] && sleep 60; echo "Did: $prompt"'],
+  };
+  const home = await makeHome(t, {
+    "config.yaml": JSON.stringify({ platforms, agent, terminal: { backend: "local" } }),
+  });
+  const gateway = await startGatewayProcess(t, home);
+  const send = async (route: string, payload: object) => {
+    const type = "pull_request";
+    const { deliveryId } = await sendEvent(gateway.url, route, "the-global-secret", payload, { type });
+    return until("the event", async () =>
+      (await runJson<Row[]>(home, ["events", "list"])).value.find((row) => row.deliveryId === deliveryId),
+    );
+  };
+  const becomes = (id: string, state: string) =>
+    until(state, async () => (await runJson<Row>(home, ["events", "show", id])).value.state === state);
+
+  telegram.mode = "refused";
+  const { id } = await send("reviews", { action: "opened", title: "a fix", chat: "7" });
+  await becomes(id, "dead");
+  telegram.mode = "ok";
+  assert.equal((await run(home, ["events", "replay", id, "--from", "delivery"])).code, 0);
+  await becomes(id, "done");
+  assert.equal((await run(home, ["events", "replay", id])).code, 0);
+  await becomes(id, "done");
+  await until("both", () => telegram.messages.length === 2);
+  assert.deepEqual(
+    telegram.messages.map(({ chatId, text }) => [String(chatId), text.trim()]),
+    [
+      ["7", "Did: Review a fix"],
+      ["7", "Did: Review a fix"],
+    ],
+  );
+  const { value } = await runJson<Shown>(home, ["events", "show", id]);
+  assert.equal(value.jobs.length, 3);
+
+  const slow = await send("slow", {});
+  await becomes(slow.id, "running");
+  assert.equal((await run(home, ["events", "cancel", slow.id])).code, 0);
+  // Its one agent is free again long before the minute is over.
+  await run(home, ["events", "replay", id, "--from", "run"]);
+  await until("the third", () => telegram.messages.length === 3);
+  assert.equal((await runJson<Row>(home, ["events", "show", slow.id])).value.state, "cancelled");
+  assert.equal((await gateway.stop()).code, 0);
 });

@@ -39,8 +39,7 @@ test("flags reach the gateway, and --json prints the address once it listens", a
   let stopped = 0;
   const started: Omit<StartedGateway, "config"> = {
     reload: async () => true,
-    host: "::1",
-    port: 4321,
+    address: { host: "::1", port: 4321 },
     routes: ["hello"],
     log: { info: (_fields, message) => seen.push(message), warn: (_fields, message) => seen.push(message) },
     stop: async () => {
@@ -48,17 +47,31 @@ test("flags reach the gateway, and --json prints the address once it listens", a
     },
   };
   const { code, out } = await run(home, ["gateway", "run", "--host", "::1", "--port", "4321", "--json"], {
-    startGateway: async (load) => {
+    startGateway: async (load, role) => {
       const config = await load();
-      seen.push([config.webhook.host, config.webhook.port]);
+      seen.push([config.webhook.host, config.webhook.port, role]);
       return { ...started, config };
     },
     onStop: (stop) => setImmediate(stop),
   });
   assert.equal(code, 0);
-  assert.deepEqual(seen.slice(0, 2), [["::1", 4321], "Postern listens on [::1]:4321, routes: hello"]);
-  assert.deepEqual(JSON.parse(out), { host: "::1", port: 4321, routes: ["hello"], home: home.folder });
+  assert.deepEqual(seen.slice(0, 2), [["::1", 4321, "all"], "Postern listens on [::1]:4321, routes: hello"]);
+  assert.deepEqual(JSON.parse(out), {
+    ...{ host: "::1", port: 4321, role: "all", routes: ["hello"], home: home.folder },
+  });
   assert.equal(stopped, 1);
+});
+
+test("a part of a gateway needs a database that gateways share", async (t) => {
+  const home = await makeHome(t, { "config.yaml": previewConfig });
+  for (const role of ["ingest", "worker"]) {
+    const { code, err } = await postern(t, ["gateway", "run", "--role", role], { env: { POSTERN_HOME: home.folder } });
+    assert.equal(code, 1);
+    assert.match(err, new RegExp(`"--role ${role}" needs a database that gateways share; set "store.url"`));
+  }
+  const { code, err } = await run(home, ["gateway", "run", "--role", "boss"]);
+  assert.equal(code, 2);
+  assert.match(err, /all, ingest, worker/);
 });
 
 test("a gateway names address, port and routes, answers, and ends with exit 0 on SIGTERM", async (t) => {

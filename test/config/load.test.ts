@@ -158,9 +158,23 @@ for (const [written, ms] of [
   ["30s", 30_000],
   ["1.5m", 90_000],
   ["2h", 7_200_000],
+  ["500h", 1_800_000_000],
 ] as const) {
   test(`the time span ${written} is ${ms} ms`, async (t) => {
     assert.equal((await load(t, `agent: { timeout: ${written} }`)).agent.timeoutMs, ms);
+  });
+}
+
+for (const [written, ms] of [
+  ["2", 2000],
+  ["1.1", 1100],
+  ["500ms", 500],
+  ["36h", 129_600_000],
+  ["1.5d", 129_600_000],
+  ["3650d", 315_360_000_000],
+] as const) {
+  test(`the time span ${written}, where days make sense, is ${ms} ms`, async (t) => {
+    assert.equal((await load(t, `retry: { max_age: ${written} }`)).retry.maxAgeMs, ms);
   });
 }
 

@@ -2,7 +2,13 @@ import assert from "node:assert/strict";
 import { readdir, stat } from "node:fs/promises";
 import { type TestContext, test } from "node:test";
 import { loadConfig } from "../../src/config/load.ts";
-import { buildSubscriptions, changeEntries, readEntries } from "../../src/config/subscriptions.ts";
+import {
+  buildSubscriptions,
+  type DocumentStore,
+  filePlace,
+  readEntries,
+  storePlace,
+} from "../../src/config/subscriptions.ts";
 import { UserError } from "../../src/core/errors.ts";
 import { makeHome, type TestHome } from "../tools/home.ts";
 import { startProgram } from "../tools/program.ts";
@@ -80,7 +86,7 @@ test("a change keeps what other entries hold, digits and unknown keys included",
   const home = await makeHome(t, {
     "webhook_subscriptions.json": '{"old":{"deliver_extra":{"chat_id":-9007199254740993},"colour":"blue"}}',
   });
-  await changeEntries(home, (entries) => ({ ...entries, fresh: {} }));
+  await filePlace(home.subscriptions).change((entries) => ({ ...entries, fresh: {} }));
   assert.equal(
     await home.read("webhook_subscriptions.json"),
     `{
@@ -99,7 +105,7 @@ test("a change keeps what other entries hold, digits and unknown keys included",
 test("the file is made with mode 0600 in a folder with mode 0700, and nothing is left beside it", async (t) => {
   const outer = await makeHome(t);
   const folder = `${outer.folder}/deep/home`;
-  await changeEntries({ ...outer, folder, subscriptions: `${folder}/webhook_subscriptions.json` }, () => ({ a: {} }));
+  await filePlace(`${folder}/webhook_subscriptions.json`).change(() => ({ a: {} }));
   assert.equal((await stat(folder)).mode & 0o777, 0o700);
   assert.equal((await stat(`${folder}/webhook_subscriptions.json`)).mode & 0o777, 0o600);
   assert.deepEqual((await readdir(folder)).sort(), ["webhook_subscriptions.json", "webhook_subscriptions.json.lock"]);
@@ -107,12 +113,12 @@ test("the file is made with mode 0600 in a folder with mode 0700, and nothing is
 
 test("a change that throws leaves the file as it is, and frees the lock", async (t) => {
   const home = await makeHome(t, { "webhook_subscriptions.json": '{"a":{}}' });
-  const failing = changeEntries(home, () => {
+  const failing = filePlace(home.subscriptions).change(() => {
     throw new UserError("No");
   });
   await assert.rejects(failing, { message: "No" });
   assert.equal(await home.read("webhook_subscriptions.json"), '{"a":{}}');
-  await changeEntries(home, () => ({}));
+  await filePlace(home.subscriptions).change(() => ({}));
 });
 
 for (const [what, text] of [
@@ -132,9 +138,9 @@ for (const [what, text] of [
       assert.doesNotMatch(error.message, /hunter2|8675309/);
       return true;
     };
-    await assert.rejects(readEntries(home), clear);
+    await assert.rejects(readEntries(filePlace(home.subscriptions)), clear);
     await assert.rejects(
-      changeEntries(home, () => ({})),
+      filePlace(home.subscriptions).change(() => ({})),
       clear,
     );
     assert.equal(await home.read("webhook_subscriptions.json"), text);
@@ -142,17 +148,20 @@ for (const [what, text] of [
 }
 
 test("a missing or empty file holds no entries", async (t) => {
-  assert.deepEqual(await readEntries(await makeHome(t)), {});
-  assert.deepEqual(await readEntries(await makeHome(t, { "webhook_subscriptions.json": "\n" })), {});
+  assert.deepEqual(await readEntries(filePlace((await makeHome(t)).subscriptions)), {});
+  assert.deepEqual(
+    await readEntries(filePlace((await makeHome(t, { "webhook_subscriptions.json": "\n" })).subscriptions)),
+    {},
+  );
 });
 
 function changer(t: TestContext, home: TestHome, number: number) {
   const module = new URL("../../src/config/subscriptions.ts", import.meta.url).href;
   const script = `
-    import { changeEntries } from ${JSON.stringify(module)};
-    const home = { subscriptions: ${JSON.stringify(home.subscriptions)} };
+    import { filePlace } from ${JSON.stringify(module)};
+    const place = filePlace(${JSON.stringify(home.subscriptions)});
     for (const turn of [1, 2]) {
-      await changeEntries(home, (entries) => ({ ...entries, ["name-${number}-" + turn]: { secret: "s" } }));
+      await place.change((entries) => ({ ...entries, ["name-${number}-" + turn]: { secret: "s" } }));
     }`;
   return startProgram(t, [process.execPath, "--input-type=module-typescript", "-e", script]).ended;
 }
@@ -165,10 +174,84 @@ test("twenty processes that change the file at once lose nothing, and no reader 
     isOver = true;
   });
   // Fails with "damaged" on the first mixture it sees.
-  while (!isOver) await readEntries(home);
+  while (!isOver) await readEntries(filePlace(home.subscriptions));
   for (const { code, err } of await over) assert.equal(code, 0, err);
-  const names = Object.keys(await readEntries(home)).sort();
+  const names = Object.keys(await readEntries(filePlace(home.subscriptions))).sort();
   const expected = Array.from({ length: 20 }, (_, number) => [1, 2].map((turn) => `name-${number}-${turn}`)).flat();
   assert.deepEqual(names, expected.sort());
   assert.equal((await stat(home.subscriptions)).mode & 0o777, 0o600);
+});
+
+/** A store that keeps documents, and lets others in between each reading and writing. */
+function documents(): DocumentStore & { readonly news: string[]; text(): string | undefined } {
+  let document: { version: number; text: string } | undefined;
+  const news: string[] = [];
+  return {
+    news,
+    text: () => document?.text,
+    async readDocument() {
+      return document;
+    },
+    async writeDocument({ seen, text }) {
+      if (seen !== (document?.version ?? 0)) return false;
+      document = { version: seen + 1, text };
+      return true;
+    },
+    announce: (one) => void news.push(one),
+  };
+}
+
+test("in a store, they are one document with a version, and whoever changes it says so", async () => {
+  const store = documents();
+  const place = storePlace(store);
+  assert.deepEqual(await place.read(), { version: "0", text: "" });
+  assert.deepEqual(await readEntries(place), {});
+  await place.change(() => ({ a: { secret: "s" } }));
+  assert.equal(await place.version(), "1");
+  assert.equal(store.text(), '{\n  "a": {\n    "secret": "s"\n  }\n}\n', "the text that the file would have");
+  assert.deepEqual(store.news, ["subscriptions"]);
+  assert.deepEqual(await readEntries(place), { a: { secret: "s" } });
+});
+
+test("in a store, changes that are made at the same time lose nothing", async () => {
+  const store = documents();
+  const change = (name: string) => storePlace(store).change((entries) => ({ ...entries, [name]: {} }));
+  const names = Array.from({ length: 50 }, (_, number) => `name-${number}`);
+  await Promise.all(names.map(change));
+  assert.deepEqual(Object.keys(await readEntries(storePlace(store))).sort(), names.sort());
+  assert.equal(await storePlace(store).version(), "50");
+});
+
+test("in a store, a change that throws leaves them as they are, and nothing is said", async () => {
+  const store = documents();
+  const failing = storePlace(store).change(() => {
+    throw new UserError("No");
+  });
+  await assert.rejects(failing, { message: "No" });
+  assert.equal(store.text(), undefined);
+  assert.deepEqual(store.news, []);
+});
+
+test("in a store that others change without end, a change is given up with a sentence", async () => {
+  const store = { ...documents(), writeDocument: async () => false };
+  await assert.rejects(
+    storePlace(store).change(() => ({})),
+    { name: "UserError", message: /is changed by others again and again; try again$/ },
+  );
+});
+
+test("in a store, a damaged document is not touched, and the error says so without a secret", async () => {
+  const store = documents();
+  await store.writeDocument({ name: "subscriptions", seen: 0, text: '{"a":{"secret":hunter2}}' });
+  const place = storePlace(store);
+  const clear = {
+    name: "UserError",
+    message: /^The list of subscriptions in the database is damaged \(it is not JSON/,
+  };
+  await assert.rejects(readEntries(place), clear);
+  await assert.rejects(
+    place.change(() => ({})),
+    clear,
+  );
+  assert.equal(store.text(), '{"a":{"secret":hunter2}}');
 });

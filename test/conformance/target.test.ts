@@ -12,7 +12,7 @@ import { checkAddress, readAddress, readSettings } from "../../src/target/settin
 import type { Part, SettingValues, Target, TargetTools } from "../../src/target/target.ts";
 import { createTelegram } from "../../src/target/telegram.ts";
 import { startFakeGithub } from "../fakes/github.ts";
-import type { Fake, Mode } from "../fakes/mode.ts";
+import { type Fake, type Mode, modes } from "../fakes/mode.ts";
 import { startFakeSmtp } from "../fakes/smtp.ts";
 import { startFakeTelegram } from "../fakes/telegram.ts";
 import { missing } from "../needs.ts";
@@ -41,6 +41,8 @@ interface Case {
   readonly target: (timeoutMs: number) => Target;
   /** `deliver_extra` of a route. */
   readonly extra: Record<string, string>;
+  /** Fields of another place at the same service. */
+  readonly elsewhere: Record<string, string>;
   readonly start: () => Promise<Service>;
   readonly skip: string | false;
   readonly expected: Record<Mode, Expected>;
@@ -55,6 +57,7 @@ const cases: Record<Exclude<keyof typeof targets, "log">, Case> = {
   telegram: {
     target: (timeoutMs) => createTelegram({ timeoutMs }),
     extra: { chat_id: "-1001234567890", thread_id: "77" },
+    elsewhere: { chat_id: "42" },
     start: startTelegram,
     skip: false,
     expected: {
@@ -72,6 +75,7 @@ const cases: Record<Exclude<keyof typeof targets, "log">, Case> = {
   github_comment: {
     target: (timeoutMs) => createGithubComment({ timeoutMs }),
     extra: { repo: "owner/name", number: "5" },
+    elsewhere: { pr_number: "6" },
     start: startGithub,
     skip: missing("gh"),
     expected: {
@@ -90,6 +94,7 @@ const cases: Record<Exclude<keyof typeof targets, "log">, Case> = {
   email: {
     target: (timeoutMs) => createEmail({ timeoutMs }),
     extra: { to: "someone@example.com" },
+    elsewhere: { chat_id: "other@example.com" },
     start: startEmail,
     skip: false,
     expected: {
@@ -131,7 +136,13 @@ function toolsFor(env: Environment, signal = new AbortController().signal): Targ
 
 function partOf(target: Target, extra: Record<string, string>, text: string): Part {
   const address = readAddress(target, extra, {});
-  return { text, address, index: 0, count: 1, key: keyOf(text), route: "ci", eventType: "push" };
+  const names = { route: "ci", eventType: "push" };
+  return { text, address, index: 0, count: 1, key: keyOf(text), firstTriedAt: Date.now(), ...names };
+}
+
+/** With the fake gone `gh` would ask the real GitHub, were it not for a proxy that is not there either. */
+function unreachable(env: Environment): Environment {
+  return { ...env, HTTPS_PROXY: "http://127.0.0.1:1" };
 }
 
 /** Runs `use` with the service, which is gone afterwards. */
@@ -200,9 +211,7 @@ for (const [name, one] of Object.entries(cases)) {
       await service.fake.close();
       const target = one.target(patienceMs);
       const part = partOf(target, one.extra, "Hello");
-      // With the fake gone `gh` would ask the real GitHub, were it not for a proxy that is not there either.
-      const env = { ...service.env, HTTPS_PROXY: "http://127.0.0.1:1" };
-      const error = await failureOf(target.send(part, service.settings, toolsFor(env)));
+      const error = await failureOf(target.send(part, service.settings, toolsFor(unreachable(service.env))));
       assert.equal(error.sent, "no", error.message);
       assert.equal(error.retryAfterMs, undefined, error.message);
       assertSpeaksWell(error, service.secret);
@@ -234,6 +243,74 @@ for (const [name, one] of Object.entries(cases)) {
         await target.send(partOf(target, one.extra, text), settings, toolsFor(env));
         assert.match(fake.messages[0]?.text ?? "", /^a\ufffdb\ufffdcd\[31mefg\nh\ni a/);
       }));
+
+    test("says rightly what the service makes of a part that is sent again after its answer was lost", () =>
+      withService(one.start, async (service) => {
+        const part = await lose(one, service);
+        await one.target(patienceMs).send(part, service.settings, toolsFor(service.env));
+        const { repeats } = one.target(patienceMs);
+        assert.equal(service.fake.messages.length, repeats === "recognised" ? 1 : 2);
+      }));
+
+    if (one.target(patienceMs).repeats === "findable") testFinding(one);
+  });
+}
+
+/** Sends a part whose answer is lost. */
+async function lose(one: Case, { fake, settings, env }: Service): Promise<Part> {
+  const target = one.target(patienceMs);
+  const part = partOf(target, one.extra, "Build 7 has passed");
+  fake.upcoming.push("lost");
+  await failureOf(target.send(part, settings, toolsFor(env)));
+  return part;
+}
+
+function find(one: Case, { settings, env }: Service, part: Part, timeoutMs = patienceMs) {
+  const target = one.target(timeoutMs);
+  assert.equal(target.repeats, "findable");
+  return target.find(part, settings, toolsFor(env));
+}
+
+function testFinding(one: Case): void {
+  test("finds the part whose answer was lost, and leaves it at one copy", () =>
+    withService(one.start, async (service) => {
+      const part = await lose(one, service);
+      const receipt = await find(one, service, part);
+      assert.match(receipt?.reference ?? "", /\S/);
+      assert.equal(service.fake.messages.length, 1);
+    }));
+
+  test("finds nothing when nothing arrived, also beside other parts with the same text", () =>
+    withService(one.start, async (service) => {
+      const part = await lose(one, service);
+      assert.equal(await find(one, service, { ...part, key: keyOf("another") }), undefined);
+      const elsewhere = { ...part, address: { ...part.address, ...one.elsewhere } };
+      assert.equal(await find(one, service, elsewhere), undefined);
+    }));
+
+  for (const mode of modes.filter((mode) => mode !== "ok")) {
+    test(`does not take it for missing when the service is "${mode}"`, () =>
+      withService(one.start, async (service) => {
+        const part = await lose(one, service);
+        service.fake.mode = mode;
+        const error = await failureOf(find(one, service, part, mode === "hang" ? impatienceMs : patienceMs));
+        assert.equal(error.sent, "no", error.message);
+        assert.equal(
+          error.retryAfterMs,
+          mode === "refused" || mode === "limited" ? one.expected[mode].retryAfterMs : undefined,
+        );
+        assertSpeaksWell(error, service.secret);
+        assert.equal(service.fake.messages.length, 1);
+      }));
+  }
+
+  test("does not take it for missing when nobody listens", async () => {
+    const service = await one.start();
+    const part = await lose(one, service);
+    await service.fake.close();
+    const error = await failureOf(find(one, { ...service, env: unreachable(service.env) }, part));
+    assert.deepEqual([error.sent, error.retryAfterMs], ["no", undefined], error.message);
+    assertSpeaksWell(error, service.secret);
   });
 }
 
@@ -252,6 +329,24 @@ describe("the registry of targets", () => {
 
   test("has a case in this suite for each target", () => {
     assert.deepEqual(Object.keys(targets), [...Object.keys(cases), "log"].sort());
+  });
+
+  test("says of each target what becomes of a repeated part, and has `find` where it says so", () => {
+    for (const [name, target] of all) {
+      assert.ok(["recognised", "findable", "doubled"].includes(target.repeats), name);
+      assert.equal("find" in target, target.repeats === "findable", name);
+    }
+  });
+
+  test("gives paces that can be kept, in places that an address names", () => {
+    for (const [name, { pace, address }] of all) {
+      for (const one of [pace?.overall, pace?.perPlace]) {
+        if (one === undefined) continue;
+        assert.ok(Number.isInteger(one.count) && one.count > 0, name);
+        assert.ok(Number.isInteger(one.everyMs) && one.everyMs > 0, name);
+      }
+      if (pace?.perPlace) assert.ok(pace.perPlace.field in address, name);
+    }
   });
 
   test("describes settings and address fields in words, and reads environment names in capitals", () => {

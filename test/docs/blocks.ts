@@ -8,6 +8,9 @@ export const pages = {
   templates: "docs/templates.md",
   scripts: "docs/scripts.md",
   subscriptions: "docs/subscriptions.md",
+  events: "docs/events.md",
+  promises: "docs/promises.md",
+  machines: "docs/many-machines.md",
 } as const;
 
 /** A fenced block of a page. */

@@ -22,7 +22,7 @@ for (const page of written) {
   if (sessions.length > 0) {
     test(`the commands of ${page} print what the page shows`, async (t) => {
       const terminal = await openTerminal(t);
-      for (const session of sessions) replay(terminal, session);
+      for (const session of sessions) await replay(terminal, session);
     });
   }
 

@@ -157,15 +157,22 @@ platforms:
           tools: [terminal]
           deliver: [log, { to: chat_target_01, chat_id: -100123, thread_id: "5" }, host_a_comment]
           deliver_extra: { repo: me/app, number: 7 }
+          retry: { tries: 1, max_age: 2d, first_delay: 1.5, longest_delay: 1m, keep_order_for: 0, when_unknown: at_most_once, run_tries: 1 }
+          max_concurrent: 2
+          on_crash: fail
         b: { filters: }
   chat_target_01: { enabled: true, extra: { token: "1:a", home_channel: { chat_id: 5, thread_id: 6, name: Ops } } }
-  email: { enabled: on, smtp_host: localhost, smtp_port: "25", address: a@example.com, password: }
+  email: { enabled: on, smtp_host: localhost, smtp_port: "25", address: a@example.com, password: , retry: { tries: 3 } }
   github_comment:
+  log: { retry: { max_age: 10d } }
 webhooks: { routes: {} }
 agent: { backend: command, command: [cat], env: NAME, tools: [], max_concurrent: 1, max_steps: 1, timeout: 2h }
 model: { provider: ollama, name: m, base_url: http://127.0.0.1:11434/v1 }
 terminal: { backend: local, timeout: 1.5m, max_output_bytes: 1000 }
 scripts: { python: python3.13 }
+store: { url: postgresql://u:p@h/d, schema: _own }
+retry: { tries: 100, when_unknown: at_least_once }
+retention: { max_age: off, max_size: 1.5 GiB, states: { done: 7200, dead: off, refused: 90d, cancelled: 1h, ignored: 1d } }
 log: { level: debug }
 shutdown_timeout: 0.5
 admin: { port: 8645 }
@@ -197,6 +204,19 @@ for (const yaml of [
   "{ platforms: { webhook: { port: 70000 } } }",
   "{ platforms: { webhook: { public_url: hooks.example.com } } }",
   "{ platforms: { webhook: { extra: { hots: a } } } }",
+  "{ platforms: { telegram: { retry: { run_tries: 1 } } } }",
+  "{ platforms: { log: { retry: { tries: many } } } }",
+  "{ platforms: { log: { extra: { retry: {} } } } }",
+  "{ store: { url: mysql://host/db } }",
+  "{ store: { schema: Postern } }",
+  "{ retry: { max_age: 2w } }",
+  "{ retry: { tries: 101 } }",
+  "{ retention: { max_age: never } }",
+  "{ retention: { max_size: 2G } }",
+  "{ retention: { states: { failed: 5d } } }",
+  withRoute("{ max_concurrent: 0 }"),
+  withRoute("{ on_crash: restart }"),
+  withRoute("{ retry: { when_unknown: twice } }"),
   withRoute("{ event: push }"),
   withRoute("{ deliver: telegrm }"),
   withRoute("{ deliver: [] }"),

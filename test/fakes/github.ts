@@ -8,10 +8,15 @@ import { answerAs, answerJson, type Fake, type JsonAnswer, type Mode, takes } fr
 export interface GithubComment {
   readonly repo: string;
   readonly number: number;
+  /** What readers see: the body without the HTML comment at its end. */
   readonly text: string;
+  /** As it came. */
+  readonly body: string;
   /** `api.github.com`, or the name of an Enterprise Server. */
   readonly host: string;
   readonly url: string;
+  /** Unix time in milliseconds. */
+  readonly updatedAt: number;
 }
 
 export interface FakeGithub extends Fake<GithubComment> {
@@ -20,24 +25,34 @@ export interface FakeGithub extends Fake<GithubComment> {
   readonly token: string;
   /** Set, this is the answer in the modes `refused` and `limited`. */
   answer: JsonAnswer | undefined;
+  /** Queries of the requests that listed comments; `tries` does not count those, but `mode` and `upcoming` are for them too. */
+  readonly listings: readonly URLSearchParams[];
+  /** A comment of somebody else, on issue 5 of `owner/name`, changed now unless told otherwise. */
+  write(body: string, updatedAt?: number): void;
 }
 
 /**
- * GitHub's "Create an issue comment" behind a socket file, for the real `gh` program: its configuration can name such a
- * file, and then it speaks plain HTTP there instead of TLS to the host.
+ * GitHub's "Create an issue comment" and "List issue comments" behind a socket file, for the real `gh` program: its
+ * configuration can name such a file, and then it speaks plain HTTP there instead of TLS to the host.
  */
 export async function startFakeGithub(token = "ghp_fakeTokenOfTheFake"): Promise<FakeGithub> {
   const folder = await mkdtemp(join(tmpdir(), "gh-"));
   const messages: GithubComment[] = [];
+  const listings: URLSearchParams[] = [];
   const upcoming: Mode[] = [];
   const server = bodyServer((request, body, response) => {
-    fake.tries += 1;
-    const read = readRequest(request, body, token, messages.length + 1);
+    if (request.method !== "GET") fake.tries += 1;
+    const read = readRequest(request, body, token);
     if ("status" in read) return answerJson(response, read);
     const mode = upcoming.shift() ?? fake.mode;
-    if (takes(mode)) messages.push(read);
-    const answers = answersFor(read);
-    answerAs(mode, response, fake.answer ? { ...answers, refused: fake.answer, limited: fake.answer } : answers);
+    const { refused, limited } = fake.answer ? { refused: fake.answer, limited: fake.answer } : failures;
+    if ("query" in read) {
+      listings.push(read.query);
+      return answerAs(mode, response, { ok: listed(read, messages), refused, limited });
+    }
+    const comment = commentOf(read, messages.length + 1);
+    if (takes(mode)) messages.push(comment);
+    answerAs(mode, response, { ok: { status: 201, body: shown(comment) }, refused, limited });
   });
   await listen(server, join(folder, "s"));
   await writeFile(join(folder, "config.yml"), `http_unix_socket: ${join(folder, "s")}\n`);
@@ -45,10 +60,15 @@ export async function startFakeGithub(token = "ghp_fakeTokenOfTheFake"): Promise
     env: { GH_CONFIG_DIR: folder, GH_TOKEN: token },
     token,
     messages,
+    listings,
     upcoming,
     mode: "ok" as Mode,
     tries: 0,
     answer: undefined as JsonAnswer | undefined,
+    write(body: string, updatedAt = Date.now()) {
+      const draft = { repo: "owner/name", number: 5, host: "api.github.com", body };
+      messages.push({ ...commentOf(draft, messages.length + 1), updatedAt });
+    },
     async close() {
       await stop(server);
       await rm(folder, { recursive: true });
@@ -61,25 +81,30 @@ function fault(status: number, message: string, errors?: readonly unknown[]): Js
   return { status, body: { message, errors, documentation_url: "https://docs.github.com/rest" } };
 }
 
-function readRequest(request: IncomingMessage, body: string, token: string, id: number): GithubComment | JsonAnswer {
+/** The comments of an issue or pull request. */
+type Thread = Pick<GithubComment, "repo" | "number" | "host">;
+type Draft = Thread & Pick<GithubComment, "body">;
+type Listing = Thread & { readonly query: URLSearchParams };
+
+function readRequest(request: IncomingMessage, body: string, token: string): Draft | Listing | JsonAnswer {
   const { host = "", authorization, accept } = request.headers;
-  const isEnterprise = host !== "api.github.com";
-  const path = isEnterprise ? request.url?.replace(/^\/api\/v3(?=\/)/, "") : request.url;
-  const [, repo, number] = /^\/repos\/([\w.-]+\/[\w.-]+)\/issues\/(\d+)\/comments$/.exec(path ?? "") ?? [];
-  if (repo === undefined || request.method !== "POST") return fault(404, "Not Found");
+  const { pathname, searchParams: query } = new URL(request.url ?? "", "http://fake");
+  const path = host === "api.github.com" ? pathname : pathname.replace(/^\/api\/v3(?=\/)/, "");
+  const [, repo, number] = /^\/repos\/([\w.-]+\/[\w.-]+)\/issues\/(\d+)\/comments$/.exec(path) ?? [];
+  if (repo === undefined || !/^(GET|POST)$/.test(request.method ?? "")) return fault(404, "Not Found");
   if (authorization !== `token ${token}`) return fault(401, "Bad credentials");
   if (accept !== "application/vnd.github+json") return fault(415, "Unsupported 'Accept' header");
+  const thread = { repo, number: Number(number), host };
+  if (request.method === "GET") return faultOfQuery(query) ?? { ...thread, query };
   if (!request.headers["content-type"]?.startsWith("application/json")) return fault(400, "Problems parsing JSON");
   const text = textOf(body);
-  if (typeof text !== "string") return text;
-  const web = isEnterprise ? host : "github.com";
-  return {
-    repo,
-    number: Number(number),
-    text,
-    host,
-    url: `https://${web}/${repo}/issues/${number}#issuecomment-${id}`,
-  };
+  return typeof text === "string" ? { ...thread, body: text } : text;
+}
+
+function faultOfQuery(query: URLSearchParams): JsonAnswer | undefined {
+  const patterns = { since: /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/, per_page: /^([1-9]\d?|100)$/, page: /^[1-9]\d*$/ };
+  const bad = [...query].find(([name, value]) => !patterns[name as keyof typeof patterns]?.test(value));
+  return bad && fault(422, "Validation Failed", [`bad parameter: ${bad.join("=")}`]);
 }
 
 function textOf(body: string): string | JsonAnswer {
@@ -94,13 +119,52 @@ function textOf(body: string): string | JsonAnswer {
   return /\p{Cs}/u.test(text) ? fault(400, "Problems parsing JSON") : text;
 }
 
-function answersFor(comment: GithubComment) {
+function commentOf(draft: Draft, id: number): GithubComment {
+  const web = draft.host === "api.github.com" ? "github.com" : draft.host;
   return {
-    ok: { status: 201, body: { id: 1, html_url: comment.url, body: comment.text, user: { login: "bot" } } },
-    refused: fault(404, "Not Found"),
-    limited: {
-      ...fault(403, "You have exceeded a secondary rate limit. Please wait a few minutes before you try again."),
-      headers: { "retry-after": "7" },
-    },
+    ...draft,
+    text: draft.body.endsWith("-->") ? draft.body.slice(0, draft.body.lastIndexOf("<!--")).trimEnd() : draft.body,
+    url: `https://${web}/${draft.repo}/issues/${draft.number}#issuecomment-${id}`,
+    updatedAt: Date.now(),
   };
 }
+
+/** As GitHub shows it. */
+function shown({ url, body, updatedAt }: GithubComment) {
+  const id = Number(url.split("-").at(-1));
+  return { id, html_url: url, body, updated_at: new Date(updatedAt).toISOString(), user: { login: "bot" } };
+}
+
+/** One page, oldest first, with links to the others. */
+function listed({ query, ...thread }: Listing, messages: readonly GithubComment[]): JsonAnswer {
+  const since = Date.parse(query.get("since") ?? "1970-01-01");
+  const perPage = Number(query.get("per_page") ?? 30);
+  const page = Number(query.get("page") ?? 1);
+  const all = messages.filter(
+    ({ repo, number, host, updatedAt }) =>
+      repo === thread.repo && number === thread.number && host === thread.host && updatedAt >= since,
+  );
+  const last = Math.max(1, Math.ceil(all.length / perPage));
+  const link = (to: number, rel: string) => {
+    const address = `https://${thread.host}/repositories/1/issues/${thread.number}/comments`;
+    return `<${address}?${new URLSearchParams([...query].filter(([name]) => name !== "page"))}&page=${to}>; rel="${rel}"`;
+  };
+  const links = [
+    ...(page > 1 ? [link(page - 1, "prev")] : []),
+    ...(page < last ? [link(page + 1, "next"), link(last, "last")] : []),
+    ...(page > 1 ? [link(1, "first")] : []),
+  ];
+  return {
+    status: 200,
+    headers: links.length > 0 ? { link: links.join(", ") } : {},
+    body: all.slice((page - 1) * perPage, page * perPage).map(shown),
+  };
+}
+
+const failures = {
+  refused: fault(404, "Not Found"),
+  limited: {
+    ...fault(403, "You have exceeded a secondary rate limit. Please wait a few minutes before you try again."),
+    headers: { "retry-after": "7" },
+  },
+};

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { bodyServer, listen, objectIn, stop } from "./http.ts";
-import { answerAs, answerJson, type Fake, type Mode, takes } from "./mode.ts";
+import { answerAs, answerJson, type Fake, type JsonAnswer, type Mode, takes } from "./mode.ts";
 
 export interface TelegramMessage {
   readonly id: number;
@@ -19,6 +19,8 @@ export interface FakeTelegram extends Fake<TelegramMessage> {
   readonly token: string;
   /** Set, `refused` and `limited` are answered with these `parameters`. */
   parameters: Readonly<Record<string, unknown>> | undefined;
+  /** Set, this is the answer in the modes `refused` and `limited`. */
+  answer: JsonAnswer | undefined;
 }
 
 /** Every field that sendMessage takes (Bot API 10.1). */
@@ -39,7 +41,8 @@ export async function startFakeTelegram(token = "123456:fake-bot-token_ABC"): Pr
     const mode = upcoming.shift() ?? fake.mode;
     const message = read(body, messages.length + 1);
     if (takes(mode)) messages.push(message);
-    answerAs(mode, response, answersFor(message, fake.parameters));
+    const answers = answersFor(message, fake.parameters);
+    answerAs(mode, response, fake.answer ? { ...answers, refused: fake.answer, limited: fake.answer } : answers);
   });
   const port = await listen(server);
   const fake = {
@@ -50,6 +53,7 @@ export async function startFakeTelegram(token = "123456:fake-bot-token_ABC"): Pr
     mode: "ok" as Mode,
     tries: 0,
     parameters: undefined as FakeTelegram["parameters"],
+    answer: undefined as JsonAnswer | undefined,
     close: () => stop(server),
   };
   return fake;

@@ -37,7 +37,7 @@ function layLane(t: TestContext, options: Partial<LaneOptions<Item>> = {}) {
       works.push({ item, signal, end: resolve });
       return promise;
     },
-    nextDue: async () => due.map(({ at }) => at).sort((a, b) => a - b)[0],
+    nextTimes: async () => due.map(({ at }) => at),
     log: { ...silentLog, error: (fields) => errors.push(fields) },
     now: () => now,
     ...options,
@@ -137,15 +137,78 @@ describe("a lane", () => {
     assert.ok(takes.length > before);
   });
 
-  test("looks again after five seconds at the latest: another gateway may have left something", async (t) => {
-    const { lane, due, ids, advance } = layLane(t, { nextDue: async () => undefined });
+  test("looks again after a second at the latest: another process may have left something", async (t) => {
+    for (const nextTimes of [async () => [], async () => [Number.POSITIVE_INFINITY], async () => [3_600_000]]) {
+      const { lane, due, ids, advance } = layLane(t, { nextTimes });
+      lane.open();
+      await settle();
+      due.push({ id: "a", at: 0 });
+      await advance(999);
+      assert.equal(ids(), "");
+      await advance(1);
+      assert.equal(ids(), "a");
+      lane.shut();
+      t.mock.timers.reset();
+    }
+  });
+
+  test("does not look again and again for what is due but may not be taken", async (t) => {
+    const takes: number[] = [];
+    const { lane, advance } = layLane(t, {
+      async take() {
+        takes.push(takes.length);
+        return [];
+      },
+      nextTimes: async () => [-60_000, 0],
+    });
+    lane.open();
+    await settle();
+    for (let count = 0; count < 99; count += 1) await advance(10);
+    assert.ok(takes.length <= 2, `it looked ${takes.length} times`);
+    await advance(30);
+    assert.ok(takes.length <= 3, `it looked ${takes.length} times`);
+  });
+
+  test("looks at the next time that matters, whatever is due and may not be taken", async (t) => {
+    const { lane, due, ids, advance } = layLane(t, {
+      nextTimes: async () => [-60_000, 300, ...due.map(({ at }) => at)],
+    });
     lane.open();
     await settle();
     due.push({ id: "a", at: 0 });
-    await advance(4999);
+    await advance(299);
     assert.equal(ids(), "");
     await advance(1);
     assert.equal(ids(), "a");
+  });
+
+  test("looks at once when something has become due while it looked", async (t) => {
+    let now = 0;
+    const takes: number[] = [];
+    const { lane, advance } = layLane(t, {
+      now: () => now,
+      async take() {
+        takes.push(now);
+        now += 5;
+        return [];
+      },
+      nextTimes: async () => (takes.length === 1 ? [3] : []),
+    });
+    lane.open();
+    await settle();
+    await advance(10);
+    assert.deepEqual(takes, [0, 5]);
+  });
+
+  test("is woken by the end of its own work", async (t) => {
+    const { lane, due, works, takes } = layLane(t, { nextTimes: async () => [-60_000] });
+    due.push({ id: "a", at: 0 });
+    lane.open();
+    await settle();
+    const before = takes.length;
+    works[0]?.end();
+    await settle();
+    assert.ok(takes.length > before);
   });
 
   test("goes on after the ledger could not be read", async (t) => {

@@ -511,7 +511,7 @@ describe("a direct delivery", () => {
     const second = await setScene(t, { after: first });
     second.clock.advance(1);
     await second.ledger.takeOver();
-    assert.deepEqual(await second.ledger.takeMessages(10), []);
+    assert.deepEqual(await second.ledger.takeMessages({ limit: 10, active: [], limits: {} }), []);
     assert.equal(await endOf(second, { id: "42" }), "delivered");
     assert.deepEqual(
       (await second.events()).map(({ state }) => state),

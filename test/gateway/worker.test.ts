@@ -1,9 +1,12 @@
 import assert from "node:assert/strict";
 import { describe, type TestContext, test } from "node:test";
 import { handle } from "../../src/gateway/pipeline.ts";
+import type { Worker } from "../../src/gateway/worker.ts";
 import type { EventRecord, JobRecord } from "../../src/store/store.ts";
-import { answering, hire, makeTimeTravel, type Puppet, puppet, settle } from "../tools/crew.ts";
+import { answering, hire, makeTimeTravel, type Puppet, puppet, type Run, settle, stopTime } from "../tools/crew.ts";
+import { overlayTelegram } from "../tools/overlay.ts";
 import { globalSecret, type RequestParts, request, type Scene, type SceneOptions, setScene } from "../tools/scene.ts";
+import { aTake } from "../tools/terms.ts";
 import { until } from "../tools/wait.ts";
 
 async function accept(scene: Scene, parts: RequestParts = {}): Promise<void> {
@@ -141,6 +144,35 @@ describe("a job", () => {
   });
 });
 
+describe("a route that says how many runs it may have at the same time", () => {
+  const routes = { ci: { prompt: "Look", max_concurrent: 1 }, other: { prompt: "Look" } };
+  const many = { routes, webhook: { rate_limit: 100 }, isShared: true };
+
+  test("never has more, on all gateways together, and holds up no other route", async (t) => {
+    const one = await setScene(t, many);
+    const other = await setScene(t, { ...many, after: one });
+    const agents = [puppet(), puppet()];
+    for (let count = 0; count < 4; count += 1) await accept(one);
+    for (let count = 0; count < 4; count += 1) await accept(one, { route: "other" });
+    const workers = [hire(t, one, agents[0]!), hire(t, other, agents[1]!)];
+    for (const worker of workers) worker.start();
+    const running = () => agents.flatMap(({ runs }) => runs.filter((run) => !ended.has(run)));
+    const ended = new Set<Run>();
+    const of = (route: string) => running().filter(({ request: { route: name } }) => name === route);
+    await until("the other route's runs", () => of("other").length === 4);
+    for (let count = 0; count < 4; count += 1) {
+      const [run] = await until("the next run", () => (of("ci").length > 0 ? of("ci") : undefined));
+      for (const worker of workers) worker.wake();
+      await settle(one);
+      assert.equal(of("ci").length, 1);
+      ended.add(run!);
+      run?.answer("Done");
+    }
+    for (const run of of("other")) run.answer("Done");
+    await until("all jobs", async () => (await one.events()).every(({ state }) => state === "done"));
+  });
+});
+
 describe("a run that fails", () => {
   test("for a passing reason is made three times in all, at the right times, and is then given up", async (t) => {
     const agent = puppet({ status: "failed", reason: "The model is down", transient: true, transcript: [] });
@@ -165,6 +197,14 @@ describe("a run that fails", () => {
     assert.deepEqual(outcomes(dead), ["failed", "failed", "failed"]);
     assert.deepEqual([dead.reason, dead.messages[0]?.state], ["The model is down", "dead"]);
     assert.equal(scene.telegram.tries, 0);
+  });
+
+  test("is made as often as its route says, over the global rule", async (t) => {
+    const agent = puppet({ status: "failed", reason: "The model is down", transient: true, transcript: [] });
+    const routes = { ci: { prompt: "Look", retry: { run_tries: 1 } } };
+    const { scene } = await atWork(t, agent, { routes, sections: { retry: { run_tries: 2 } } });
+    await jobIn(scene, "dead");
+    assert.equal(agent.runs.length, 1);
   });
 
   for (const status of ["failed", "timeout", "budget", "cancelled"] as const) {
@@ -219,6 +259,18 @@ describe("a gateway that is killed", () => {
     assert.deepEqual(outcomes(await jobIn(next, "done")), ["interrupted", "completed"]);
   });
 
+  test("during a run gives the job up where the route says so", async (t) => {
+    const routes = { ci: { prompt: "Look", on_crash: "fail" } };
+    const { scene } = await atWork(t, puppet(), { routes });
+    await jobIn(scene, "running");
+    scene.outage.kill();
+    const next = await setScene(t, { after: scene });
+    await next.ledger.takeOver();
+    const job = await jobIn(next, "dead");
+    assert.deepEqual(outcomes(job), ["interrupted"]);
+    assert.match(job.reason ?? "", /on_crash/);
+  });
+
   test("before it had begun loses nothing", async (t) => {
     const scene = await setScene(t);
     await accept(scene);
@@ -258,7 +310,7 @@ describe("a lease", () => {
       await scene.events();
     }
     const other = await setScene(t, { after: scene });
-    assert.deepEqual(await other.ledger.takeJobs(10), []);
+    assert.deepEqual(await other.ledger.takeJobs(aTake(10)), []);
     agent.runs[0]?.answer("All is well");
     await jobIn(scene, "done");
   });
@@ -274,14 +326,14 @@ describe("a lease", () => {
     travel(30_000);
     const other = await setScene(t, { after: scene });
     const [taken] = await until("the job", async () => {
-      const jobs = await other.ledger.takeJobs(10);
+      const jobs = await other.ledger.takeJobs(aTake(10));
       return jobs.length > 0 ? jobs : undefined;
     });
     scene.outage.failing.clear();
     travel(10_000);
     await until("the end of the run", () => agent.atWork() === 0);
     await until("the line", () => scene.lines.some(({ msg }) => /its result is dropped/.test(msg)));
-    assert.ok(scene.lines.some(({ msg }) => /Leases lost/.test(msg)));
+    assert.ok(scene.lines.some(({ msg }) => /Runs stopped/.test(msg)));
     const job = await onlyJob(scene);
     assert.deepEqual([job.state, outcomes(job)], ["running", ["interrupted", null]]);
     assert.equal(await other.ledger.ran(taken!, { status: "completed", answer: "Mine", transcript: [] }), true);
@@ -302,10 +354,131 @@ describe("a lease", () => {
       await scene.events();
     }
     const other = await setScene(t, { after: scene });
-    await other.ledger.takeMessages(10);
+    await other.ledger.takeMessages(aTake(10));
     assert.equal((await onlyJob(scene)).state, "delivering");
     await scene.telegram.close();
     assert.equal((await sending).reply.status, "error");
+  });
+});
+
+describe("a run that somebody stops", () => {
+  async function cancelled(t: TestContext, { timeStops = false } = {}) {
+    const agent = puppet();
+    const scene = await setScene(t);
+    if (timeStops) stopTime(t);
+    const travel = timeStops ? () => assert.fail("time stands still") : makeTimeTravel(t, scene);
+    await accept(scene);
+    const worker = hire(t, scene, agent);
+    worker.start();
+    await until("the run", () => agent.runs.length === 1);
+    // Somebody else does it: a command beside the gateway.
+    const command = await setScene(t, { after: scene });
+    const [event] = await scene.events();
+    const cancel = { eventId: event!.id, now: scene.clock.now(), reason: "Stopped by hand" };
+    assert.equal(await command.outage.store.cancel(cancel), 1);
+    return { agent, scene, worker, travel };
+  }
+
+  async function assertStopped(scene: Scene, agent: Puppet): Promise<void> {
+    await until("the end of the run", () => agent.atWork() === 0);
+    await until("the line", () => scene.lines.some(({ msg }) => /its result is dropped/.test(msg)));
+    const job = await onlyJob(scene);
+    assert.deepEqual([job.state, job.reason, outcomes(job)], ["cancelled", "Stopped by hand", ["cancelled"]]);
+    assert.equal(scene.telegram.tries, 0);
+  }
+
+  test("ends within about a second", async (t) => {
+    const { agent, scene, travel } = await cancelled(t);
+    travel(1_000);
+    await assertStopped(scene, agent);
+    assert.ok(scene.lines.some(({ level, msg }) => level === "warn" && /cancelled, or taken over/.test(msg)));
+  });
+
+  test("ends at once when there is news of it", async (t) => {
+    const { agent, scene, worker } = await cancelled(t, { timeStops: true });
+    worker.hear("cancelled");
+    await assertStopped(scene, agent);
+  });
+
+  test("is not taken for stopped while the ledger cannot be asked", async (t) => {
+    const { agent, scene, travel } = await cancelled(t);
+    scene.outage.failing.add("lostLeases");
+    for (let count = 1; count <= 3; count += 1) {
+      travel(1_000);
+      await until("a look", () => scene.outage.asked.get("lostLeases") === count);
+      await settle(scene);
+    }
+    assert.equal(agent.atWork(), 1);
+    scene.outage.failing.clear();
+    travel(1_000);
+    await assertStopped(scene, agent);
+  });
+});
+
+describe("a run whose lease cannot be extended", () => {
+  /** A run under way, and a ledger that cannot extend leases. */
+  async function cutOff(t: TestContext, isShared: boolean) {
+    const agent = puppet();
+    const scene = await setScene(t, { isShared });
+    const travel = makeTimeTravel(t, scene);
+    await accept(scene);
+    hire(t, scene, agent).start();
+    await until("the run", () => agent.runs.length === 1);
+    scene.outage.failing.add("extendLeases").add("finishRun");
+    return { agent, scene, travel };
+  }
+
+  test("is stopped before the lease ends, and given back: no two gateways ever run one job", async (t) => {
+    const { agent, scene, travel } = await cutOff(t, true);
+    for (let second = 1; second < 25; second += 1) travel(1_000);
+    await settle(scene);
+    assert.equal(agent.atWork(), 1);
+    travel(1_000);
+    await until("the end of the run", () => agent.atWork() === 0);
+    assert.ok(scene.lines.some(({ msg }) => /could not be extended, and another gateway/.test(msg)));
+    const other = await setScene(t, { after: scene, isShared: true });
+    assert.deepEqual(await other.ledger.takeJobs(aTake()), []);
+    assert.equal(agent.runs.length, 1);
+    scene.outage.failing.clear();
+    await until("the next run", () => agent.runs.length === 2);
+    assert.deepEqual(outcomes(await onlyJob(scene)), ["released", null]);
+  });
+
+  test("is recorded when it had its answer just then", async (t) => {
+    const { agent, scene, travel } = await cutOff(t, true);
+    agent.runs[0]?.answer("All is well");
+    travel(26_000);
+    await settle(scene);
+    scene.outage.failing.clear();
+    await jobIn(scene, "done");
+    assert.deepEqual(outcomes(await onlyJob(scene)), ["completed"]);
+  });
+
+  test("is not even begun when the ledger took longer to hand the job out than the lease lasts", async (t) => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const agent = puppet();
+    const scene = await setScene(t, { isShared: true });
+    scene.outage.delays.set("claimJobs", promise);
+    await accept(scene);
+    hire(t, scene, agent).start();
+    await until("the claim", () => scene.outage.asked.get("claimJobs") === 1);
+    scene.clock.advance(30_000);
+    const other = await setScene(t, { after: scene, isShared: true });
+    const [taken] = await other.ledger.takeJobs(aTake());
+    resolve();
+    await until("the line", () => scene.lines.some(({ msg }) => /its result is dropped/.test(msg)));
+    assert.equal(agent.runs.length, 0);
+    assert.equal(await other.ledger.ran(taken!, { status: "completed", answer: "Mine", transcript: [] }), true);
+  });
+
+  test("goes on where there is no other gateway", async (t) => {
+    const { agent, scene, travel } = await cutOff(t, false);
+    travel(60_000);
+    await settle(scene);
+    assert.equal(agent.atWork(), 1);
+    scene.outage.failing.clear();
+    agent.runs[0]?.answer("All is well");
+    await jobIn(scene, "done");
   });
 });
 
@@ -346,7 +519,7 @@ describe("while agents cannot run", () => {
   test("answers that are there already go out", async (t) => {
     const scene = await setScene(t);
     await accept(scene);
-    const [job] = await scene.ledger.takeJobs(1);
+    const [job] = await scene.ledger.takeJobs(aTake(1));
     await scene.ledger.ran(job!, { status: "completed", answer: "All is well", transcript: [] });
     const agent = puppet();
     agent.reason = "no model configured";
@@ -385,7 +558,7 @@ describe("a worker that is told to stop", () => {
     assert.deepEqual([job.state, outcomes(job)], ["queued", ["released"]]);
     assert.ok(scene.lines.some(({ outcome, msg }) => outcome === "released" && msg === "Run ended"));
     const next = await setScene(t, { after: scene });
-    const [taken] = await next.ledger.takeJobs(1);
+    const [taken] = await next.ledger.takeJobs(aTake(1));
     assert.equal(taken?.failures, 0);
   });
 
@@ -428,6 +601,129 @@ describe("a worker that is told to stop", () => {
     await drained;
     const states = (await scene.events()).flatMap(({ jobs }) => jobs.map(({ state }) => state));
     assert.deepEqual(states.sort(), ["done", "queued"]);
+  });
+});
+
+describe("an orderly stop", () => {
+  /** A target that answers when the test says so. */
+  function slowTarget(t: TestContext) {
+    const parts: string[] = [];
+    const { promise, resolve } = Promise.withResolvers<void>();
+    overlayTelegram(t, {
+      send: async ({ text }) => {
+        parts.push(text[0] ?? "");
+        await promise;
+        return {};
+      },
+    });
+    return { parts, resolve };
+  }
+
+  /** Watches a worker that is told to stop at once. */
+  function stop(worker: Worker) {
+    const watched = { isOver: false };
+    const over = worker.drain(0).then(() => {
+      watched.isOver = true;
+    });
+    return { watched, over };
+  }
+
+  test("never cuts off a try that is under way, however long it takes", async (t) => {
+    const { parts, resolve } = slowTarget(t);
+    const { scene, worker } = await atWork(t, answering("All is well"));
+    await until("the try", () => parts.length === 1);
+    const { watched, over } = stop(worker);
+    await settle(scene);
+    await settle(scene);
+    assert.equal(watched.isOver, false);
+    resolve();
+    await over;
+    assert.equal((await onlyJob(scene)).state, "done");
+  });
+
+  test("gives a long message back between two parts, and the next start sends the rest", async (t) => {
+    const { parts, resolve } = slowTarget(t);
+    const { scene, worker } = await atWork(t, answering(`${"a".repeat(4096)}${"b".repeat(4096)}c`));
+    await until("the first part", () => parts.length === 1);
+    const { over } = stop(worker);
+    await settle(scene);
+    resolve();
+    await over;
+    const [message] = (await onlyJob(scene)).messages;
+    assert.deepEqual([message?.state, message?.partsSent, message?.attempts[0]?.outcome], ["pending", 1, "released"]);
+    const next = await setScene(t, { after: scene });
+    hire(t, next, puppet()).start();
+    await jobIn(next, "done");
+    assert.deepEqual(parts, ["a", "b", "c"]);
+  });
+
+  test("lets a long message go on until its time is up", async (t) => {
+    const { parts, resolve } = slowTarget(t);
+    const { scene, worker } = await atWork(t, answering(`${"a".repeat(4096)}b`));
+    await until("the first part", () => parts.length === 1);
+    const drained = worker.drain(60_000);
+    resolve();
+    await drained;
+    assert.equal((await onlyJob(scene)).state, "done");
+  });
+
+  test("waits for a direct delivery that is under way", async (t) => {
+    const { parts, resolve } = slowTarget(t);
+    const routes = { ci: { prompt: "Hi", deliver: "telegram", deliver_only: true } };
+    const scene = await setScene(t, { routes });
+    const worker = hire(t, scene, puppet());
+    worker.start();
+    const sending = handle(request({ id: "42" }), scene.gateway);
+    await until("the try", () => parts.length === 1);
+    const { watched, over } = stop(worker);
+    await settle(scene);
+    assert.equal(watched.isOver, false);
+    resolve();
+    await over;
+    assert.equal((await sending).reply.status, "delivered");
+  });
+
+  test("leaves what waits for its turn to the next start", async (t) => {
+    const scene = await setScene(t, { isPaced: true, webhook: { rate_limit: 100 } });
+    await accept(scene);
+    const worker = hire(t, scene, answering("All is well"));
+    worker.start();
+    await until("the first", async () => (await onlyJob(scene)).state === "done");
+    await accept(scene);
+    worker.wake();
+    await until("the second", async () => {
+      return (await scene.events()).some(({ jobs }) => jobs[0]?.messages[0]?.state === "sending");
+    });
+    await worker.drain(0);
+    const messages = (await scene.events()).flatMap(({ jobs }) => jobs.flatMap((job) => job.messages));
+    assert.deepEqual(messages.map(({ state }) => state).sort(), ["pending", "sent"]);
+    assert.equal(scene.telegram.tries, 1);
+  });
+});
+
+describe("a gateway that only receives", () => {
+  test("takes nothing from the ledger, and keeps the leases of its direct deliveries alive", async (t) => {
+    const routes = {
+      ci: { prompt: "Look", deliver: "telegram" },
+      alerts: { prompt: "Hi", deliver: "telegram", deliver_only: true },
+    };
+    const scene = await setScene(t, { routes, isShared: true });
+    const travel = makeTimeTravel(t, scene);
+    const worker = hire(t, scene, answering("All is well"), { lanes: false });
+    worker.start();
+    await accept(scene);
+    worker.wake();
+    worker.hear("messages");
+    scene.telegram.mode = "hang";
+    const sending = handle(request({ route: "alerts", id: "42" }), scene.gateway);
+    await until("the try", () => scene.telegram.tries === 1);
+    travel(10_000);
+    await until("a heartbeat", () => scene.outage.asked.get("extendLeases") === 1);
+    assert.equal(scene.outage.asked.get("claimJobs"), undefined);
+    assert.equal(scene.outage.asked.get("claimMessages"), undefined);
+    await scene.telegram.close();
+    await sending;
+    await worker.drain(0);
   });
 });
 
@@ -513,18 +809,22 @@ describe("a message", () => {
     scene.telegram.mode = "broken";
     await accept(scene);
     hire(t, scene, answering("All is well")).start();
+    const readyAt = scene.clock.now();
     const pauses: number[] = [];
+    let waited = 0;
     for (let count = 1; count <= 8; count += 1) {
       await until(`try ${count}`, () => scene.outage.asked.get("finishAttempt") === count);
       const [message] = (await onlyJob(scene)).messages;
       if (message?.state !== "pending") continue;
       pauses.push(message.dueAt - scene.clock.now());
+      waited = message.dueAt - readyAt;
       await until("the lane to sleep", () => (scene.outage.asked.get("nextDue") ?? 0) > 0);
       await scene.events();
       travel(message.dueAt - scene.clock.now() + 1);
     }
     const job = await jobIn(scene, "dead");
-    assert.deepEqual(pauses, [2_000, 10_000, 50_000, 250_000, 1_250_000, 6_250_000, 31_250_000]);
+    const last = 86_400_000 - (waited - pauses.at(-1)!);
+    assert.deepEqual(pauses, [4_000, 24_000, 144_000, 864_000, 5_184_000, 31_104_000, last]);
     assert.equal(job.messages[0]?.attempts.length, 8);
     assert.equal(scene.telegram.tries, 8);
   });
@@ -537,7 +837,7 @@ describe("a message", () => {
     hire(t, scene, answering(`${"a".repeat(4096)}${"b".repeat(4096)}c`)).start();
     for (const count of [1, 2, 3]) {
       await until(`end ${count} of a try`, () => scene.outage.asked.get("finishAttempt") === count);
-      travel(7_010);
+      travel(24_010);
     }
     const job = await jobIn(scene, "done");
     assert.deepEqual(
@@ -559,6 +859,157 @@ describe("a message", () => {
     const job = await jobIn(scene, "dead");
     assert.deepEqual(job.messages.map(({ state }) => state).sort(), ["dead", "sent", "sent"]);
   });
+});
+
+describe("messages to one place", () => {
+  const routes = { ci: { prompt: "{what}", deliver: "telegram" }, slow: { prompt: "{what}", deliver: "telegram" } };
+
+  /** An agent that answers with its prompt. */
+  function echo(): Puppet {
+    const agent = puppet();
+    agent.run = async ({ prompt }) => ({ status: "completed", answer: prompt, transcript: [] });
+    return agent;
+  }
+
+  test("go one after the other, also when the first has to be sent again", async (t) => {
+    const scene = await setScene(t, { routes, webhook: { rate_limit: 100 } });
+    const travel = makeTimeTravel(t, scene);
+    scene.telegram.upcoming.push("broken");
+    await accept(scene, { body: { what: "one" } });
+    hire(t, scene, echo()).start();
+    await until("the failure", () => scene.outage.asked.get("finishAttempt") === 1);
+    for (const what of ["two", "three"]) {
+      scene.clock.advance(1);
+      await accept(scene, { body: { what } });
+      travel(1_000);
+      await until("its answer", async () => (await scene.events())[0]?.state === "delivering");
+    }
+    const waiting = (await scene.events()).flatMap(({ jobs }) => jobs.flatMap(({ messages }) => messages));
+    assert.deepEqual(waiting.map(({ state }) => state).sort(), ["pending", "waiting", "waiting"]);
+    await until("all", () => {
+      travel(1_000);
+      return scene.telegram.messages.length === 3;
+    });
+    assert.deepEqual(
+      scene.telegram.messages.map(({ text }) => text),
+      ["one", "two", "three"],
+    );
+  });
+
+  test("do not wait longer for the first than its rule says", async (t) => {
+    const own = { ...routes, slow: { ...routes.slow, retry: { keep_order_for: "0s", first_delay: "1h" } } };
+    const scene = await setScene(t, { routes: own, webhook: { rate_limit: 100 } });
+    const travel = makeTimeTravel(t, scene);
+    scene.telegram.upcoming.push("broken");
+    await accept(scene, { route: "slow", body: { what: "one" } });
+    const worker = hire(t, scene, echo());
+    worker.start();
+    await until("the failure", () => scene.outage.asked.get("finishAttempt") === 1);
+    scene.clock.advance(1);
+    await accept(scene, { body: { what: "two" } });
+    worker.wake();
+    await until("the second", () => scene.telegram.messages.length === 1);
+    await until("the first", () => {
+      travel(60_000);
+      return scene.telegram.messages.length === 2;
+    });
+    assert.deepEqual(
+      scene.telegram.messages.map(({ text }) => text),
+      ["two", "one"],
+    );
+  });
+});
+
+describe("one target", () => {
+  /** Accepts events whose answers go to a chat each. */
+  async function acceptMany(t: TestContext, count: number, options: SceneOptions = {}) {
+    const routes = {
+      ci: { prompt: "Look", deliver: "telegram", deliver_extra: { chat_id: "{n}" } },
+      log: { prompt: "Look" },
+    };
+    const scene = await setScene(t, { routes, webhook: { rate_limit: 1_000 }, ...options });
+    const travel = makeTimeTravel(t, scene);
+    for (let n = 1; n <= count; n += 1) await accept(scene, { body: { n } });
+    const states = async () =>
+      (await scene.events()).flatMap(({ jobs }) => jobs[0]!.messages.map(({ state }) => state));
+    const countOf = async (state: string) => (await states()).filter((one) => one === state).length;
+    return { scene, travel, countOf };
+  }
+
+  test("that hangs does not take the places of the others", async (t) => {
+    const { scene, countOf } = await acceptMany(t, 12, {
+      sections: { agent: { backend: "preview", max_concurrent: 20 } },
+    });
+    scene.telegram.mode = "hang";
+    hire(t, scene, answering("All is well")).start();
+    await until("eight tries", () => scene.telegram.tries === 8);
+    await accept(scene, { route: "log" });
+    await until("the log's message", async () => (await countOf("sent")) === 1);
+    assert.deepEqual([await countOf("sending"), scene.telegram.tries], [8, 8]);
+  });
+
+  test("is given no more than its pace allows, without looking again and again", async (t) => {
+    overlayTelegram(t, { pace: { overall: { count: 2, everyMs: 10_000 } } });
+    const { scene, travel, countOf } = await acceptMany(t, 5, { isPaced: true });
+    hire(t, scene, answering("All is well")).start();
+    await until("two", async () => (await countOf("sent")) === 2);
+    await until("the others' answers", async () => (await countOf("pending")) === 3);
+    await settle(scene);
+    const before = scene.outage.asked.get("claimMessages") ?? 0;
+    for (let second = 1; second < 10; second += 1) {
+      travel(1_000);
+      await settle(scene);
+    }
+    assert.ok((scene.outage.asked.get("claimMessages") ?? 0) - before < 100, "it looks all the time");
+    assert.deepEqual([await countOf("pending"), await countOf("sending")], [3, 0]);
+    travel(1_000);
+    await until("two more", async () => (await countOf("sent")) === 4);
+    assert.equal(await countOf("pending"), 1);
+  });
+
+  test("that keeps failing is left alone for a while, and then tried with one message first", async (t) => {
+    const { scene, travel, countOf } = await acceptMany(t, 15);
+    scene.telegram.mode = "broken";
+    hire(t, scene, answering("All is well")).start();
+    const paused = await until("the pause", () => scene.lines.find(({ msg }) => msg === "Target paused"));
+    await until("quiet", async () => (await countOf("sending")) === 0 && (await countOf("held")) === 0);
+    const tries = scene.telegram.tries;
+    // Eight may be on their way when the fifth fails.
+    assert.ok(tries >= 5 && tries <= 4 + 8, `${tries} tries`);
+    const pauseMs = Date.parse(String(paused.until)) - scene.clock.now();
+    for (let step = 0; step < 4; step += 1) {
+      travel((pauseMs - 200) / 4);
+      await settle(scene);
+      await settle(scene);
+    }
+    assert.equal(scene.telegram.tries, tries);
+    scene.telegram.mode = "hang";
+    travel(1_500);
+    await until("the probe", () => scene.telegram.tries === tries + 1);
+    travel(2_000);
+    await settle(scene);
+    assert.equal(scene.telegram.tries, tries + 1);
+  });
+});
+
+test("news of jobs and of messages is looked after at once", async (t) => {
+  const agent = answering("All is well");
+  const scene = await setScene(t);
+  stopTime(t);
+  const worker = hire(t, scene, agent);
+  worker.start();
+  await settle(scene);
+  // Another gateway accepts it, or runs it.
+  const other = await setScene(t, { after: scene });
+  await accept(other);
+  worker.hear("jobs");
+  await until("the run", () => agent.runs.length === 1);
+  await jobIn(scene, "done");
+  await accept(other);
+  const [job] = await other.ledger.takeJobs(aTake());
+  await other.ledger.ran(job!, { status: "completed", answer: "Mine", transcript: [] });
+  worker.hear("messages");
+  await until("the message", () => scene.telegram.messages.length === 2);
 });
 
 test("no secret leaves with an answer, a reason or a transcript, nor stays in the record", async (t) => {

@@ -160,9 +160,29 @@ describe("a file that is not a ledger of ours", () => {
       const database = new DatabaseSync(path);
       database.exec(`pragma journal_mode = ${mode}; create table notes (text); insert into notes values ('mine')`);
       database.close();
-      await refusesUntouched(path, /is not a ledger of Postern; move it aside/);
+      await refusesUntouched(path, /is not a ledger of Postern \("postern ledger check" tells more\); move it aside/);
     });
   }
+
+  test("but another program's database that is at work is refused and not touched", async (t) => {
+    const path = join(await makeFolder(t), "ledger.db");
+    const database = new DatabaseSync(path);
+    t.after(() => database.close());
+    database.exec("pragma journal_mode = wal; create table notes (text); insert into notes values ('mine')");
+    assert.ok(existsSync(`${path}-wal`));
+    for (const readOnly of [false, true]) {
+      await assert.rejects(openSqlite({ path, readOnly }), {
+        name: "StoreRefused",
+        message: /is not a ledger of Postern/,
+      });
+    }
+    const tables = database.prepare("select name from sqlite_schema").all();
+    assert.deepEqual(
+      tables.map(({ name }) => name),
+      ["notes"],
+    );
+    assert.equal(database.prepare("pragma application_id").get()?.application_id, 0);
+  });
 
   test("but another program's database with its own mark and no table is refused and not touched", async (t) => {
     const path = join(await makeFolder(t), "ledger.db");
@@ -175,7 +195,18 @@ describe("a file that is not a ledger of ours", () => {
   test("but garbage is refused and not touched", async (t) => {
     const path = join(await makeFolder(t), "ledger.db");
     await writeFile(path, randomBytes(10_000));
-    await refusesUntouched(path, /is damaged or is not a SQLite database; move it aside/);
+    await refusesUntouched(
+      path,
+      /is damaged or is not a SQLite database; look with "postern ledger check", then move it aside/,
+    );
+  });
+
+  test("is named, and how it can be looked at", async (t) => {
+    const path = join(await makeFolder(t), "ledger.db");
+    await writeFile(path, "not a database, but long enough to have been one".repeat(10));
+    await assert.rejects(openSqlite({ path, readOnly: false }), ({ message }: Error) => {
+      return message.includes(`"${path}"`) && message.includes('"postern ledger check"');
+    });
   });
 
   test("but text is refused and not touched", async (t) => {
@@ -208,10 +239,12 @@ describe("a file that is not a ledger of ours", () => {
     database.exec("pragma user_version = 9999");
     database.close();
     const before = await readFile(path);
-    await assert.rejects(openSqlite({ path, readOnly: false }), {
-      name: "StoreRefused",
-      message: /has schema 9999, and this Postern knows \d+; install the newer Postern/,
-    });
+    for (const readOnly of [false, true]) {
+      await assert.rejects(openSqlite({ path, readOnly }), {
+        name: "StoreRefused",
+        message: /has schema 9999, and this Postern knows \d+; install the newer Postern/,
+      });
+    }
     assert.ok(before.equals(await readFile(path)), "the file was changed");
   });
 

@@ -3,6 +3,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { describe, test } from "node:test";
 import {
   beginnings,
+  finalJobStates,
   finalMessageStates,
   jobMoves,
   jobStates,
@@ -22,7 +23,7 @@ const tables: Record<string, Table> = {
     states: Object.keys(jobStates),
     moves: Object.entries(jobMoves),
     begin: Object.values(beginnings).map(({ job }) => job),
-    final: ["done", "dead", "refused"],
+    final: finalJobStates,
   },
   message: {
     states: Object.keys(messageStates),

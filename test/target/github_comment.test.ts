@@ -2,18 +2,22 @@ import assert from "node:assert/strict";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { after, before, describe, test } from "node:test";
+import { afterEach, beforeEach, describe, test } from "node:test";
 import { DeliveryError } from "../../src/core/errors.ts";
 import { silentLog } from "../../src/lib/log.ts";
 import { createGithubComment, github_comment } from "../../src/target/github_comment.ts";
 import { readAddress } from "../../src/target/settings.ts";
-import type { SettingValues } from "../../src/target/target.ts";
+import type { Part, SettingValues, TargetTools } from "../../src/target/target.ts";
 import { type FakeGithub, startFakeGithub } from "../fakes/github.ts";
 import { missing } from "../needs.ts";
 
 const key = "0123456789abcdef0123456789abcdef";
 const nowMs = 1_800_000_000_000;
+const firstTriedAt = Date.now();
 const target = createGithubComment({ now: () => nowMs });
+assert.equal(target.repeats, "findable");
+const marker = `<!-- postern:${key} -->`;
+const otherMarker = `<!-- postern:${key.replace("0", "f")} -->`;
 
 describe("the address of a comment", () => {
   test("is a repository and a number under any of its names", () => {
@@ -83,7 +87,16 @@ test("gh gets nothing of the gateway's other secrets, and nothing of the text am
   const others = { TELEGRAM_BOT_TOKEN: "a", POSTERN_HOME: "b", GH_DEBUG: "api", GH_REPO: "x/y", NODE_OPTIONS: "c" };
   const env = { PATH: `${folder}:${process.env.PATH}`, HOME: folder, GH_TOKEN: "d", ...others };
   const address = readAddress(target, { repo: "owner/name", pr_number: "5" }, {});
-  const part = { text: "a secret answer", address, index: 0, count: 1, key, route: "ci", eventType: "push" };
+  const part = {
+    text: "a secret answer",
+    address,
+    index: 0,
+    count: 1,
+    key,
+    firstTriedAt: nowMs,
+    route: "ci",
+    eventType: "push",
+  };
   const { reference = "" } = await target.send(part, {}, { env, log: silentLog, signal: new AbortController().signal });
   await rm(folder, { recursive: true });
   const [names, args] = reference.split(" : ");
@@ -91,27 +104,33 @@ test("gh gets nothing of the gateway's other secrets, and nothing of the text am
     names?.split(" ").filter((name) => !/^(PWD|OLDPWD|SHLVL|_)$/.test(name)),
     ["GH_NO_UPDATE_NOTIFIER", "GH_PROMPT_DISABLED", "GH_TOKEN", "HOME", "NO_COLOR", "PATH"],
   );
-  assert.match(args ?? "", /^api -i -X POST .* repos\/owner\/name\/issues\/5\/comments --input -$/);
+  assert.match(args ?? "", /^api -i .* -X POST repos\/owner\/name\/issues\/5\/comments --input -$/);
   assert.doesNotMatch(args ?? "", /secret/);
 });
 
 describe("github_comment through the real gh", { skip: missing("gh") }, () => {
   let fake: FakeGithub;
-  before(async () => {
+  beforeEach(async () => {
     fake = await startFakeGithub();
   });
-  after(() => fake.close());
+  afterEach(() => fake.close());
+
+  function partOf(text: string): Part {
+    const address = readAddress(target, { repo: "owner/name", pr_number: "5" }, {});
+    return { text, address, index: 0, count: 1, key, firstTriedAt, route: "ci", eventType: "push" };
+  }
+
+  function toolsFor(env: Record<string, string | undefined>): TargetTools {
+    const signal = new AbortController().signal;
+    return { env: { PATH: process.env.PATH, ...fake.env, ...env }, log: silentLog, signal };
+  }
 
   function send(text: string, env: Record<string, string | undefined> = {}, settings: SettingValues = {}) {
-    const address = readAddress(target, { repo: "owner/name", pr_number: "5" }, {});
-    const part = { text, address, index: 0, count: 1, key, route: "ci", eventType: "push" };
-    const tools = {
-      env: { PATH: process.env.PATH, ...fake.env, ...env },
-      log: silentLog,
-      signal: new AbortController().signal,
-    };
-    return target.send(part, settings, tools);
+    return target.send(partOf(text), settings, toolsFor(env));
   }
+
+  const find = (changes: Partial<Part> = {}, env: Record<string, string | undefined> = {}) =>
+    target.find({ ...partOf("x"), ...changes }, {}, toolsFor(env));
 
   async function failure(sending: Promise<unknown>): Promise<DeliveryError> {
     const error = await sending.then(
@@ -143,9 +162,54 @@ describe("github_comment through the real gh", { skip: missing("gh") }, () => {
   });
 
   test("takes an answer that would not fit on a command line", async () => {
-    const text = "東".repeat(65_536);
+    const text = "東".repeat(target.limit.max);
     await send(text);
     assert.equal(fake.messages.at(-1)!.text, text);
+  });
+
+  test("ends each comment in a hidden marker on a line of its own", async () => {
+    await send("Done");
+    assert.equal(fake.messages.at(-1)!.body, `Done\n\n${marker}`);
+    await send(`Done\n${otherMarker}`);
+    assert.equal(fake.messages.at(-1)!.body, `Done\n${otherMarker}\n\n${marker}`);
+  });
+
+  const open: [what: string, text: string, end: string][] = [
+    ["an open fence, which it closes", "Look:\n```ts\nlet a", "let a\n```"],
+    ["an open fence of many marks", `${"~".repeat(20)}\n~~~`, `~~~\n${"~".repeat(20)}`],
+    ["an open fence after HTML of any kind", "<img src=x>\n\n```\n<!--", "<!--\n```"],
+    ["a fence opened again", "```\na\n```\n```", "```\n```\n```"],
+    ["more marks than anybody needs", `${"`".repeat(21)}\na`, "`\na"],
+    ["a closed fence", "```\na\n```", "a\n```"],
+    ["a fence that ends with its list", "- a\n  ```\n  b", "  b"],
+    ["a fence that ends with its quotation", "> ```\n> b", "> b"],
+    ["an open comment, which hides the marker too", "a\n\n<!-- b", "<!-- b"],
+    ["open details", "<details>\n\na", "a"],
+    ["an open link definition", "[a]:", "[a]:"],
+    ["an open span", "`a", "`a"],
+  ];
+  for (const [what, text, end] of open) {
+    test(`keeps the marker out of ${what}`, async () => {
+      await send(text);
+      const { body } = fake.messages.at(-1)!;
+      assert.ok(body.endsWith(`${end}\n\n${marker}`), body);
+      assert.notEqual(await find(), undefined);
+    });
+  }
+
+  test("has room for the longest text with its fence closed and its marker", async () => {
+    for (const marks of ["`".repeat(20), "`".repeat(21)]) {
+      await send(`${marks}\n`.padEnd(target.limit.max, "東"));
+      const { body } = fake.messages.at(-1)!;
+      assert.ok(body.endsWith(marker));
+      assert.ok([...body].length <= 65_536);
+      assert.ok([...body].length > 65_500);
+    }
+  });
+
+  test("closes the code block that the cut left open", async () => {
+    await send(`\`\`\`\n${"/a ".repeat(30_000)}`);
+    assert.match(fake.messages.at(-1)!.text, /\[cut: the answer was longer\]\n```$/);
   });
 
   test("speaks to an Enterprise Server with its own token only", async () => {
@@ -205,25 +269,140 @@ describe("github_comment through the real gh", { skip: missing("gh") }, () => {
     ["404", 404, {}, "Not Found", "never"],
     ["410, issues are disabled", 410, {}, "Issues are disabled for this repo", "never"],
     ["422", 422, {}, "Validation Failed", "never"],
+    ["a secondary limit of an old server", 403, {}, "You have triggered an abuse detection mechanism", 60_000],
   ];
   for (const [what, status, headers, message, wait] of limits) {
     test(`is right about when to try again: ${what}`, async () => {
       fake.answer = { status, headers, body: { message } };
-      fake.upcoming.push("refused");
-      const error = await failure(send("x"));
-      assert.deepEqual([error.sent, error.retryAfterMs], ["no", wait]);
-      assert.ok(error.message.includes(`GitHub answered ${status} "${message}"`), error.message);
+      fake.mode = "refused";
+      for (const error of [await failure(send("x")), await failure(find())]) {
+        assert.deepEqual([error.sent, error.retryAfterMs], ["no", wait]);
+        assert.ok(error.message.includes(`GitHub answered ${status} "${message}"`), error.message);
+      }
+    });
+  }
+
+  const unclear: [status: number, headers: Record<string, string>, wait: number | undefined][] = [
+    [408, {}, undefined],
+    [500, {}, undefined],
+    [503, { "retry-after": "9" }, 9000],
+    [504, {}, undefined],
+    [202, {}, undefined],
+  ];
+  for (const [status, headers, wait] of unclear) {
+    test(`does not know what became of a comment after ${status}${wait ? ", and waits as it is told" : ""}`, async () => {
+      fake.answer = { status, headers, body: { message: "Server Error" } };
+      fake.mode = "refused";
+      const sending = await failure(send("x"));
+      assert.deepEqual([sending.sent, sending.retryAfterMs], ["maybe", wait]);
+      const looking = await failure(find());
+      assert.deepEqual([looking.sent, looking.retryAfterMs], ["no", wait]);
     });
   }
 
   test("passes on why a field was refused", async () => {
-    const error = await failure(send(" "));
-    assert.match(error.message, /422 "Validation Failed; body can't be blank"/);
+    fake.answer = { status: 422, body: { message: "Validation Failed", errors: [{ message: "body is too long" }] } };
+    fake.upcoming.push("refused");
+    assert.match((await failure(send("x"))).message, /422 "Validation Failed; body is too long"/);
   });
 
   test("is not fooled by what a body says", async () => {
     fake.answer = { status: 422, body: { message: 'HTTP/1.1 201 Created\r\n\r\n{"html_url":"x"}' } };
     fake.upcoming.push("refused");
     assert.equal((await failure(send("x"))).retryAfterMs, "never");
+  });
+
+  describe("looking for a comment", () => {
+    test("finds it among others, whatever they and it hold", async () => {
+      fake.write(`Copied: ${marker}\n\nand more`);
+      fake.write(`x\n${otherMarker}`);
+      await send(`${otherMarker}\n\n${otherMarker}`);
+      fake.write(`> ${marker}\n\n${otherMarker}`);
+      assert.deepEqual(await find(), { reference: fake.messages[2]!.url });
+    });
+
+    const forged: [what: string, body: string][] = [
+      ["in the middle", `a\n${marker}\nb`],
+      ["before another marker", `a\n\n${marker}\n\n${otherMarker}`],
+      ["behind words", `a ${marker}`],
+      ["in a quotation", `a\n\n> ${marker}`],
+      ["in a fence", `\`\`\`\n${marker}\n\`\`\``],
+      ["of another message", `a\n\n${otherMarker}`],
+      ["of a key in capitals", `a\n\n${marker.toUpperCase()}`],
+      ["that lacks its end", `a\n\n${marker.slice(0, -3)}`],
+      ["with an empty key", "a\n\n<!-- postern: -->"],
+    ];
+    for (const [what, body] of forged) {
+      test(`takes no marker ${what} for its own`, async () => {
+        fake.write(body);
+        assert.equal(await find(), undefined);
+      });
+    }
+
+    test("finds it also when its line ends were changed", async () => {
+      fake.write(`a\r\n\r\n${marker}\r\n`);
+      assert.deepEqual(await find(), { reference: fake.messages[0]!.url });
+    });
+
+    test("looks back no further than the first try and two minutes", async () => {
+      fake.write(`too old\n\n${marker}`, firstTriedAt - 125_000);
+      assert.equal(await find(), undefined);
+      fake.write(`by a slow clock\n\n${marker}`, firstTriedAt - 115_000);
+      assert.deepEqual(await find(), { reference: fake.messages[1]!.url });
+      const since = Date.parse(fake.listings[0]?.get("since") ?? "");
+      assert.ok(Math.abs(firstTriedAt - 120_000 - since) < 1000);
+    });
+
+    test("reads page after page, and no more than it needs", async () => {
+      for (let count = 0; count < 100; count += 1) fake.write("x");
+      assert.equal(await find(), undefined);
+      assert.equal(fake.listings.length, 1);
+      for (let count = 0; count < 100; count += 1) fake.write("x");
+      await send("Done");
+      const { url } = fake.messages.at(-1)!;
+      for (let count = 0; count < 200; count += 1) fake.write("x");
+      assert.deepEqual(await find(), { reference: url });
+      assert.deepEqual(
+        fake.listings.slice(1).map((query) => query.get("page")),
+        ["1", "2", "3"],
+      );
+    });
+
+    test("is not sure when a later page cannot be read", async () => {
+      for (let count = 0; count < 101; count += 1) fake.write("x");
+      fake.upcoming.push("ok", "broken");
+      const error = await failure(find());
+      assert.deepEqual([error.sent, error.retryAfterMs], ["no", undefined]);
+    });
+
+    test("ends after a thousand comments, and does not say that there is none", async () => {
+      for (let count = 0; count < 1000; count += 1) fake.write("x");
+      assert.equal(await find(), undefined);
+      fake.write(`too far\n\n${marker}`);
+      const error = await failure(find());
+      assert.deepEqual([error.sent, error.retryAfterMs], ["no", "never"]);
+      assert.match(error.message, /more than 1000 are new since the first try; look for it there$/);
+      assert.equal(fake.listings.length, 20);
+    });
+
+    test("reads a page of the longest comments that there can be", async () => {
+      for (let count = 0; count < 100; count += 1) fake.write("🙂".repeat(65_536));
+      await send("Done");
+      assert.deepEqual(await find(), { reference: fake.messages.at(-1)!.url });
+    });
+
+    test("reads comments without a body or a link", async () => {
+      fake.answer = { status: 200, body: [{ body: null }, { html_url: 7 }, { body: `a\n\n${marker}` }] };
+      fake.mode = "refused";
+      assert.deepEqual(await find(), {});
+      assert.equal(await find({ key: "f".repeat(32) }), undefined);
+    });
+
+    test("looks at an Enterprise Server with its own token only", async () => {
+      const env = { GH_TOKEN: "ghp_notForThisHost", GH_ENTERPRISE_TOKEN: fake.token, GH_HOST: "ghe.example.com" };
+      await send("Done", env);
+      assert.deepEqual(await find({}, env), { reference: fake.messages[0]!.url });
+      assert.equal(await find(), undefined);
+    });
   });
 });

@@ -19,7 +19,7 @@ describe("telegram", () => {
 
   function send(text: string, extra: Record<string, string> = { chat_id: "42" }, settings = {}) {
     const address = readAddress(telegram, extra, {});
-    const part = { text, address, index: 0, count: 1, key, route: "ci", eventType: "push" };
+    const part = { text, address, index: 0, count: 1, key, firstTriedAt: 0, route: "ci", eventType: "push" };
     return telegram.send(part, { token: fake.token, base_url: fake.baseUrl, ...settings }, tools);
   }
 
@@ -101,6 +101,42 @@ describe("telegram", () => {
     assert.deepEqual([unnamed.sent, unnamed.retryAfterMs], ["no", undefined]);
   });
 
+  const answers: [
+    what: string,
+    status: number,
+    headers: Record<string, string>,
+    body: unknown,
+    sent: DeliveryError["sent"],
+    wait: DeliveryError["retryAfterMs"],
+  ][] = [
+    ["the Bot API's own 500", 500, {}, failed(500, "Internal Server Error"), "maybe", undefined],
+    ["the Bot API's own 502", 502, {}, failed(502, "Bad Gateway"), "maybe", undefined],
+    ["503 with a time", 503, { "retry-after": "9" }, "<html>", "maybe", 9000],
+    ["504 of a gateway", 504, {}, "<html>", "maybe", undefined],
+    ["a success that is not the Bot API's", 200, {}, { result: {} }, "maybe", undefined],
+    ["a failure with the status of a success", 200, {}, failed(400, "Bad Request: chat not found"), "no", "never"],
+    ["429 with a time in its body", 429, { "retry-after": "9" }, limited(3), "no", 3000],
+    ["429 with a time in its header", 429, { "retry-after": "9" }, failed(429, "Too Many Requests"), "no", 9000],
+    ["429 without a time", 429, {}, failed(429, "Too Many Requests"), "no", undefined],
+    ["429 of a gateway", 429, { "retry-after": "9" }, "<html>", "no", 9000],
+    ["a request that never came through", 408, {}, "<html>", "no", undefined],
+    ["400", 400, {}, failed(400, "Bad Request: chat not found"), "no", "never"],
+    ["401", 401, {}, failed(401, "Unauthorized"), "no", "never"],
+    ["403", 403, {}, failed(403, "Forbidden: bot was kicked from the group chat"), "no", "never"],
+    ["404", 404, {}, failed(404, "Not Found"), "no", "never"],
+    ["a proxy that forbids it", 403, {}, "<html>", "no", "never"],
+    ["a redirect", 302, { location: "https://example.com" }, "<html>", "no", "never"],
+  ];
+  for (const [what, status, headers, body, sent, wait] of answers) {
+    test(`is right about when to try again: ${what}`, async () => {
+      fake.answer = { status, headers, body };
+      fake.upcoming.push("refused");
+      const error = await failure(send("x"));
+      fake.answer = undefined;
+      assert.deepEqual([error.sent, error.retryAfterMs], [sent, wait], error.message);
+    });
+  }
+
   test("never shows the token, whatever is wrong with the settings", async () => {
     for (const base_url of ["nonsense", "http://127.0.0.1:1", "ftp://127.0.0.1", "http://", `${fake.baseUrl}/other`]) {
       const error = await failure(send("x", undefined, { base_url }));
@@ -140,3 +176,11 @@ describe("telegram", () => {
     });
   });
 });
+
+function failed(error_code: number, description: string) {
+  return { ok: false, error_code, description };
+}
+
+function limited(retry_after: number) {
+  return { ...failed(429, "Too Many Requests"), parameters: { retry_after } };
+}

@@ -63,10 +63,10 @@ export function answering(answer: string): Puppet {
 }
 
 /** A worker of the scene. It is not started; it is stopped when the test ends. */
-export function hire(t: TestContext, scene: Scene, agent: Agent): Worker {
-  const { config, ledger, deliveries, log, clock, secrets, end } = scene;
+export function hire(t: TestContext, scene: Scene, agent: Agent, { lanes = true } = {}): Worker {
+  const { config, routes, ledger, deliveries, log, clock, secrets, end } = scene;
   const worker = new Worker({
-    ...{ config, ledger, deliveries, agent, log, secrets, leaseMs },
+    ...{ config, routes, ledger, deliveries, agent, log, secrets, leaseMs, lanes },
     sandbox: fakeSandbox(),
     now: clock.now,
     signal: end.signal,
@@ -89,6 +89,11 @@ export function makeTimeTravel(t: TestContext, scene: Scene): (ms: number) => vo
     scene.clock.advance(ms);
     t.mock.timers.tick(ms);
   };
+}
+
+/** No timer of what is tested ever fires: what happens then was not waited for. */
+export function stopTime(t: TestContext): void {
+  t.mock.timers.enable({ apis: ["setTimeout", "setInterval"] });
 }
 
 /** Waits until what was begun has asked the ledger and was answered. */

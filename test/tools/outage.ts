@@ -1,4 +1,5 @@
 import { StoreUnavailable } from "../../src/core/errors.ts";
+import { operationNames } from "../../src/store/names.ts";
 import type { Operations, Store } from "../../src/store/store.ts";
 
 type Name = keyof Operations;
@@ -31,6 +32,7 @@ export function withOutage(store: Store): Outage {
   const proxy = new Proxy(store, {
     get(target, key) {
       if (key === "close") return () => target.close();
+      if (!(operationNames as readonly unknown[]).includes(key)) return Reflect.get(target, key);
       const name = key as Name;
       return async (args: never) => {
         asked.set(name, (asked.get(name) ?? 0) + 1);

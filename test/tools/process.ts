@@ -8,3 +8,12 @@ export function hasEnded(pid: number): boolean {
     return true;
   }
 }
+
+/** Whether a process is stopped by a signal (Linux). */
+export function isStopped(pid: number): boolean {
+  try {
+    return /\) T /.test(readFileSync(`/proc/${pid}/stat`, "utf8"));
+  } catch {
+    return false;
+  }
+}

@@ -1,12 +1,13 @@
 import { newId } from "../../src/core/id.ts";
 import type {
   AcceptArgs,
-  ClaimArgs,
   ClaimedJob,
   ClaimedMessage,
   ClaimJobsArgs,
+  ClaimMessagesArgs,
   FinishAttemptArgs,
   FinishRunArgs,
+  NewJob,
   RunResult,
 } from "../../src/store/store.ts";
 
@@ -45,6 +46,11 @@ export interface AcceptParts extends EventParts {
   readonly owner?: string;
   readonly leaseMs?: number;
   readonly plan?: string;
+  readonly onCrash?: "rerun" | "fail";
+  /** Lane of every message; none when not set. */
+  readonly lane?: string;
+  /** Text of every message of a job without an agent. */
+  readonly text?: string;
 }
 
 /** An event that an agent is to work on. */
@@ -60,26 +66,40 @@ export function aDirectEvent(parts: AcceptParts = {}): AcceptArgs {
 function accepted(kind: "agent" | "direct", parts: AcceptParts): AcceptArgs {
   const event = newEvent(parts);
   const at = event.receivedAt;
-  const text = kind === "direct" ? "Hello" : null;
-  // Messages that are due at the same time go in the order of their ids.
-  const messages = (parts.targets ?? ["telegram"]).map((target, index) => ({
-    id: newId(at + index),
-    target,
-    extra: "{}",
-    text,
-  }));
   return {
     event,
     claimUntil: at + (parts.claimMs ?? 3_600_000),
-    job: { id: newId(at), kind, plan: parts.plan ?? "{}", messages },
+    job: newJob(kind, parts),
     owner: parts.owner ?? "one",
     leaseUntil: at + (parts.leaseMs ?? 30_000),
   };
 }
 
-export function aClaim(parts: Partial<ClaimJobsArgs> = {}): ClaimJobsArgs & ClaimArgs {
+/** A job that is not in the store yet. */
+export function newJob(kind: NewJob["kind"], parts: AcceptParts & { readonly origin?: string } = {}): NewJob {
+  const at = parts.at ?? noon;
+  // Messages that are due at the same time go in the order of their ids.
+  const messages = (parts.targets ?? ["telegram"]).map((target, index) => ({
+    id: newId(at + index),
+    target,
+    extra: "{}",
+    lane: parts.lane ?? null,
+    text: kind === "agent" ? null : (parts.text ?? "Hello"),
+  }));
+  const { route = "reviews", plan = "{}", onCrash = "rerun", origin = null } = parts;
+  return { id: newId(at), kind, route, plan, onCrash, origin, messages };
+}
+
+/** Ten of what is due, for the owner "one", who has forgotten what it took before. */
+export function aClaim(
+  parts: Partial<Omit<ClaimJobsArgs, "limits">> & { readonly limits?: Readonly<Record<string, number>> } = {},
+): ClaimJobsArgs & ClaimMessagesArgs {
   const now = parts.now ?? noon;
-  return { owner: "one", now, leaseUntil: now + 30_000, limit: 10, maxInterruptions: 10, ...parts };
+  return {
+    ...{ owner: "one", now, leaseUntil: now + 30_000, limit: 10, maxInterruptions: 10 },
+    ...{ active: [], mayReclaim: true, limits: {} },
+    ...parts,
+  };
 }
 
 export function aResult(parts: Partial<RunResult> = {}): RunResult {
@@ -106,5 +126,25 @@ export function anEndedTry(
   parts: Partial<FinishAttemptArgs> = {},
 ): FinishAttemptArgs {
   const { id, fence } = message;
-  return { id, fence, now: noon, outcome: "sent", error: null, reference: null, next: { move: "take" }, ...parts };
+  const sent = { outcome: "sent", error: null, reference: null, next: { move: "take" }, health: null } as const;
+  return { id, fence, now: noon, ...sent, ...parts };
+}
+
+/** How a try ended that is made again. */
+export function aFailedTry(
+  message: Pick<ClaimedMessage, "id" | "fence">,
+  dueAt: number,
+  parts: Partial<FinishAttemptArgs> & { readonly leaveLane?: boolean } = {},
+): FinishAttemptArgs {
+  const { leaveLane = false, ...rest } = parts;
+  const next = { move: "retry", dueAt, leaveLane } as const;
+  return anEndedTry(message, { outcome: "refused", error: "Too many requests", next, ...rest });
+}
+
+/** How a message's last try ended. */
+export function aLastTry(
+  message: Pick<ClaimedMessage, "id" | "fence">,
+  parts: Partial<FinishAttemptArgs> = {},
+): FinishAttemptArgs {
+  return anEndedTry(message, { outcome: "refused", error: "Chat not found", next: { move: "giveUp" }, ...parts });
 }

@@ -3,15 +3,17 @@ import type { TestContext } from "node:test";
 import { type Config, loadConfig } from "../../src/config/load.ts";
 import { Rejection } from "../../src/core/errors.ts";
 import type { HeaderMap } from "../../src/core/types.ts";
-import { Deliveries } from "../../src/gateway/deliver.ts";
+import { Deliveries, type Pacing } from "../../src/gateway/deliver.ts";
 import type { Gateway } from "../../src/gateway/gateway.ts";
+import { Paces } from "../../src/gateway/pace.ts";
 import type { Incoming } from "../../src/gateway/pipeline.ts";
-import { Rates } from "../../src/gateway/rates.ts";
+import { LocalRates, type Rates } from "../../src/gateway/rates.ts";
 import { Routes } from "../../src/gateway/routes.ts";
 import { Ledger } from "../../src/ledger/ledger.ts";
 import { createLog, type Log } from "../../src/lib/log.ts";
+import { sleep } from "../../src/lib/sleep.ts";
 import { openSqlite } from "../../src/store/sqlite.ts";
-import type { EventRecord } from "../../src/store/store.ts";
+import type { EventRecord, Store } from "../../src/store/store.ts";
 import { headersOf } from "../core/event.ts";
 import { type FakeTelegram, startFakeTelegram } from "../fakes/telegram.ts";
 import { type Clock, makeClock } from "./clock.ts";
@@ -30,9 +32,15 @@ export interface SceneOptions {
   readonly webhook?: object;
   /** Other sections of the configuration. */
   readonly sections?: object;
+  /** Other keys of `platforms.telegram`. */
+  readonly telegram?: object;
   readonly files?: Readonly<Record<string, string>>;
   /** The gateway this one follows, on the same home and clock. */
   readonly after?: Scene;
+  /** The store says that other gateways may work on it too. */
+  readonly isShared?: boolean;
+  /** Keeps to the targets' pace by the scene's clock, which stands still until the test moves it on. */
+  readonly isPaced?: boolean;
 }
 
 /** The parts of a gateway, put together as `start.ts` does, with a clock that is told the time and without a socket. */
@@ -81,7 +89,7 @@ export async function setScene(t: TestContext, options: SceneOptions = {}): Prom
   const log = createLog({ level: "debug", pretty: false, secrets, write });
   routes = new Routes({ home, fixed: config.routes, context: config.routeContext, log });
   const store = await openSqlite({ path: `${home.folder}/ledger.db`, readOnly: false });
-  const outage = withOutage(store);
+  const outage = withOutage(options.isShared ? asShared(store) : store);
   const end = new AbortController();
   t.after(async () => {
     end.abort();
@@ -89,9 +97,14 @@ export async function setScene(t: TestContext, options: SceneOptions = {}): Prom
     await store.close();
   });
   const owner = `gateway ${before ? "after" : "one"} ${++count}`;
-  const ledger = new Ledger({ store: outage.store, now: clock.now, random: () => 0, owner, leaseMs, claimMs });
-  const rates = new Rates(config.webhook.rateLimit, clock.now);
-  const deliveries = new Deliveries({ config, ledger, log, now: clock.now, secrets, signal: end.signal });
+  const ledger = new Ledger({
+    ...{ store: outage.store, now: clock.now, random: () => 1, owner, leaseMs, claimMs, signal: end.signal },
+  });
+  const rates = new LocalRates(config.webhook.rateLimit, clock.now);
+  const deliveries = new Deliveries({
+    ...{ config, routes, ledger, log, now: clock.now, secrets, signal: end.signal },
+    paces: options.isPaced ? new Paces({ now: clock.now, sleep }) : unpaced,
+  });
   let wakes = 0;
   const wake = () => {
     wakes += 1;
@@ -110,13 +123,26 @@ export async function setScene(t: TestContext, options: SceneOptions = {}): Prom
 
 let count = 0;
 
+/** Sends as fast as it can. */
+const unpaced: Pacing = {
+  allowance: () => Number.POSITIVE_INFINITY,
+  nextAt: () => undefined,
+  turn: async (_target, _place, { signal }) => !signal.aborted,
+};
+
+/** SQLite's file under a name that makes a gateway expect others: two scenes on one home are two such gateways. */
+function asShared(store: Store): Store {
+  return new Proxy(store, { get: (target, key) => (key === "isShared" ? true : Reflect.get(target, key)) });
+}
+
 async function startTelegram(t: TestContext): Promise<FakeTelegram> {
   const telegram = await startFakeTelegram();
   t.after(() => telegram.close());
   return telegram;
 }
 
-function configuration({ routes, webhook, sections }: SceneOptions, telegram: FakeTelegram): object {
+function configuration({ routes, webhook, sections, telegram: own }: SceneOptions, telegram: FakeTelegram): object {
+  const extra = { base_url: telegram.baseUrl };
   return {
     platforms: {
       webhook: {
@@ -124,7 +150,7 @@ function configuration({ routes, webhook, sections }: SceneOptions, telegram: Fa
         ...webhook,
         routes: routes ?? { ci: { prompt: "Look at {what}", deliver: "telegram" } },
       },
-      telegram: { enabled: true, token: telegram.token, home_channel: "42", extra: { base_url: telegram.baseUrl } },
+      telegram: { enabled: true, token: telegram.token, home_channel: "42", extra, ...own },
     },
     agent: { backend: "preview" },
     ...sections,

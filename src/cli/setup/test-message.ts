@@ -20,7 +20,16 @@ export async function sendTestMessage(config: Config, name: string): Promise<str
   const key = randomBytes(16).toString("hex");
   try {
     const address = readAddress(target, {}, platform.values);
-    const part = { text, address, index: 0, count: 1, key, route: "setup", eventType: "test" };
+    const part = {
+      text,
+      address,
+      index: 0,
+      count: 1,
+      key,
+      firstTriedAt: Date.now(),
+      route: "setup",
+      eventType: "test",
+    };
     const tools = { env: config.env, log: silentLog, signal: AbortSignal.timeout(60_000) };
     return (await target.send(part, platform.values, tools)).reference;
   } catch (cause) {

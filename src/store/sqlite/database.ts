@@ -13,12 +13,17 @@ const applicationId = 0x5053544e;
 export function openDatabase(path: string, options: { readonly readOnly: boolean }): DatabaseSync {
   if (existsSync(path) && statSync(path).size > 0) refusingDamage(path, () => refuseOthers(path));
   else if (options.readOnly) throw new StoreRefused(`There is no ledger at "${path}" yet; start the gateway once`);
+  // Made here for its mode, which the files beside it take over. With "a" one that somebody else makes meanwhile will do.
+  else closeSync(openSync(path, "a", 0o600));
   return refusingDamage(path, () => {
     const database = new DatabaseSync(path, { readOnly: options.readOnly, timeout: 5000 });
     try {
-      database.exec(options.readOnly ? "pragma query_only = on" : writerSettings);
+      // First of all: the settings write.
       refuseNewer(database, path);
-      if (!options.readOnly) migrate(database);
+      database.exec(options.readOnly ? "pragma query_only = on" : writerSettings);
+      if (options.readOnly) refuseOlder(database, path);
+      else migrate(database);
+      database.exec("pragma foreign_keys = on");
       return database;
     } catch (error) {
       database.close();
@@ -38,11 +43,13 @@ export function refusingDamage<Result>(path: string, action: () => Result): Resu
 }
 
 function damaged(path: string): string {
-  return `The ledger "${path}" is damaged or is not a SQLite database; move it aside and restore a backup`;
+  return `The ledger "${path}" is damaged or is not a SQLite database; look with "postern ledger check", then move it aside and restore a backup`;
 }
 
-const writerSettings = `pragma journal_mode = wal; pragma synchronous = full; pragma fullfsync = on;
-  pragma foreign_keys = on; pragma wal_autocheckpoint = 1000; pragma temp_store = memory`;
+// "auto_vacuum" has an effect on a new file only, and there only before anything else is written. Migrations rebuild tables,
+// so that references are looked after only when they are done.
+const writerSettings = `pragma auto_vacuum = incremental; pragma journal_mode = wal; pragma synchronous = full;
+  pragma fullfsync = on; pragma foreign_keys = off; pragma wal_autocheckpoint = 1000; pragma temp_store = memory`;
 
 /**
  * Refuses another program's file before SQLite may touch it, by its header (SQLite file format, section 1.3). Looks at no
@@ -51,8 +58,10 @@ const writerSettings = `pragma journal_mode = wal; pragma synchronous = full; pr
 function refuseOthers(path: string): void {
   const id = markOf(path);
   // A first start that was cut off leaves a file without our mark, but also without any table; or all is in its log still.
-  if (id === applicationId || (id === 0 && (existsSync(`${path}-wal`) || isBlank(path)))) return;
-  throw new StoreRefused(`"${path}" is not a ledger of Postern; move it aside, or set POSTERN_HOME to another folder`);
+  if (id === applicationId || (id === 0 && (existsSync(`${path}-wal`) ? isOursInLog(path) : isBlank(path)))) return;
+  throw new StoreRefused(
+    `"${path}" is not a ledger of Postern ("postern ledger check" tells more); move it aside, or set POSTERN_HOME to another folder`,
+  );
 }
 
 /** The application id of a database file. Refuses what is no SQLite database. */
@@ -70,17 +79,31 @@ function markOf(path: string): number {
   return header.readUInt32BE(68);
 }
 
+/** Whether the database is ours, or has no table, as its log has it. */
+function isOursInLog(path: string): boolean {
+  const database = new DatabaseSync(path, { readOnly: true, timeout: 5000 });
+  try {
+    return pragma(database, "application_id") === applicationId || hasNoTable(database);
+  } finally {
+    database.close();
+  }
+}
+
 function isBlank(path: string): boolean {
   const address = pathToFileURL(path);
   // Reading must leave no files beside it.
   address.searchParams.set("immutable", "1");
   const database = new DatabaseSync(address, { readOnly: true });
   try {
-    const { tables } = database.prepare("select count(*) as tables from sqlite_schema").get() as { tables: number };
-    return tables === 0;
+    return hasNoTable(database);
   } finally {
     database.close();
   }
+}
+
+function hasNoTable(database: DatabaseSync): boolean {
+  const { tables } = database.prepare("select count(*) as tables from sqlite_schema").get() as { tables: number };
+  return tables === 0;
 }
 
 function refuseNewer(database: DatabaseSync, path: string): void {
@@ -89,6 +112,15 @@ function refuseNewer(database: DatabaseSync, path: string): void {
   if (reached <= newest) return;
   throw new StoreRefused(
     `The ledger "${path}" has schema ${reached}, and this Postern knows ${newest}; install the newer Postern that wrote it`,
+  );
+}
+
+function refuseOlder(database: DatabaseSync, path: string): void {
+  const reached = pragma(database, "user_version");
+  const newest = migrations().at(-1)?.number ?? 0;
+  if (reached === newest) return;
+  throw new StoreRefused(
+    `The ledger "${path}" has schema ${reached}, and this Postern needs ${newest}; start the gateway once, which brings it up to date`,
   );
 }
 
@@ -117,7 +149,9 @@ function migrate(database: DatabaseSync): void {
     if (number <= reached) continue;
     database.exec("begin immediate");
     try {
-      database.exec(`${sql}; pragma application_id = ${applicationId}; pragma user_version = ${number}`);
+      // Another process may have done it meanwhile.
+      const isDone = number <= pragma(database, "user_version");
+      if (!isDone) database.exec(`${sql}; pragma application_id = ${applicationId}; pragma user_version = ${number}`);
       database.exec("commit");
     } catch (error) {
       database.exec("rollback");

@@ -2,9 +2,12 @@
 import type { DatabaseSync } from "node:sqlite";
 import { parentPort, workerData } from "node:worker_threads";
 import { StoreRefused } from "../../core/errors.ts";
+import { createWorks } from "../sql/operations.ts";
+import type { Work } from "../sql/statement.ts";
 import type { Operations } from "../store.ts";
 import { openDatabase, refusingDamage, resultCode } from "./database.ts";
-import { createOperations } from "./operations.ts";
+import { dialect } from "./dialect.ts";
+import { createExecution, type Execute } from "./execute.ts";
 
 /** One operation asked for; `id` links its answer to it. */
 export interface Call {
@@ -25,7 +28,7 @@ export interface ThreadOptions {
 
 interface Open {
   readonly database: DatabaseSync;
-  readonly operations: Operations;
+  readonly execute: Execute;
   readonly transaction: Readonly<Record<"begin" | "commit" | "save" | "release", () => void>>;
 }
 
@@ -33,15 +36,14 @@ interface Open {
 // cannot open, not a database. Everything else (a broken constraint, a wrong type) is a bug of ours.
 const storageCodes = new Set([5, 6, 7, 8, 10, 11, 13, 14, 26]);
 
+const works = createWorks(dialect);
 const options = workerData as ThreadOptions;
 let current: Open | undefined;
 
 function open(): Open {
   if (current) return current;
   const database = openDatabase(options.path, options);
-  // Statements read the schema: damage may only show now.
-  const operations = refusingDamage(options.path, () => createOperations(database));
-  current = { database, operations, transaction: transactionStatements(database) };
+  current = { database, execute: createExecution(database), transaction: transactionStatements(database) };
   return current;
 }
 
@@ -72,11 +74,14 @@ function reopenNextTime(): void {
 /** Carries out a group of calls in one transaction: one sync to disk serves them all (group commit). */
 function commitGroup(calls: readonly Call[]): Answer[] {
   try {
-    const ready = open();
-    ready.transaction.begin();
-    const answers = calls.map((call) => carryOut(ready, call));
-    ready.transaction.commit();
-    return answers;
+    // Damage may show at any statement.
+    return refusingDamage(options.path, () => {
+      const ready = open();
+      ready.transaction.begin();
+      const answers = calls.map((call) => carryOut(ready, call));
+      ready.transaction.commit();
+      return answers;
+    });
   } catch (error) {
     reopenNextTime();
     const failure = error instanceof StoreRefused ? "refused" : "unavailable";
@@ -85,10 +90,10 @@ function commitGroup(calls: readonly Call[]): Answer[] {
 }
 
 /** One call inside the group: a bug in one must not undo its neighbours, a storage error ends the whole group. */
-function carryOut({ database, operations, transaction }: Open, { id, name, args }: Call): Answer {
+function carryOut({ database, execute, transaction }: Open, { id, name, args }: Call): Answer {
   transaction.save();
   try {
-    const value = (operations[name] as (args: unknown) => unknown)(args);
+    const value = execute((works[name] as (args: unknown) => Work<unknown>)(args));
     transaction.release();
     return { id, value };
   } catch (error) {

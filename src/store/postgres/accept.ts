@@ -1,0 +1,73 @@
+import { newMessage } from "../sql/accepting.ts";
+import { pack } from "../sql/body.ts";
+import { claimKey } from "../sql/claims.ts";
+import { row, type Work } from "../sql/statement.ts";
+import { beginnings } from "../states.ts";
+import type { AcceptArgs, Accepted } from "../store.ts";
+import { plain } from "./bind.ts";
+
+/**
+ * `accept` as one statement, and so one round trip and one commit: what follows the claim is only there when the claim was
+ * made. A copy that comes meanwhile waits for the first one's commit.
+ */
+const acceptAtOnce = row<{ accepted: number }>(`
+  with claim as (
+    insert into claims (route, delivery_id, event_id, expires_at) values (:route, :claimKey, :eventId, :claimUntil)
+    on conflict (route, delivery_id) do update set event_id = excluded.event_id, expires_at = excluded.expires_at
+      where claims.expires_at <= :now
+    returning event_id
+  ), event as (
+    insert into events (id, route, type, delivery_id, received_at, headers)
+    select event_id, cast(:route as text), cast(:type as text), cast(:deliveryId as text), cast(:now as bigint),
+      cast(:headers as text) from claim
+  ), body as (
+    insert into bodies (event_id, body, codec) select event_id, cast(:body as bytea), cast(:codec as text) from claim
+  ), job as (
+    insert into jobs (id, event_id, kind, route, origin, on_crash, state, plan, run_at, created_at, updated_at)
+    select cast(:jobId as text), event_id, cast(:kind as text), cast(:jobRoute as text), cast(:origin as text),
+      cast(:onCrash as text), cast(:state as text), cast(:plan as text), cast(:now as bigint), cast(:now as bigint),
+      cast(:now as bigint) from claim
+  ), message as (
+    insert into messages (id, job_id, position, target, extra, lane, text, state, ready_at, due_at, fence, owner,
+      lease_until, updated_at)
+    select m.id, cast(:jobId as text), m.position, m.target, m.extra, m.lane, m.text, m.state, m.ready_at, cast(:now as bigint),
+      m.fence, m.owner, m.lease_until, cast(:now as bigint)
+    from claim, json_to_recordset(cast(:messages as json)) as m (id text, position bigint, target text, extra text,
+      lane text, text text, state text, ready_at bigint, fence bigint, owner text, lease_until bigint)
+    returning id, fence
+  ), attempt as (
+    insert into attempts (message_id, number, started_at) select id, fence, cast(:now as bigint) from message where fence > 0
+  )
+  select count(*) as accepted from claim`);
+
+const isClaimUnderWay = row<{ id: string }>(
+  `select j.id from claims c join jobs j on j.event_id = c.event_id
+   where c.route = :route and c.delivery_id = :claimKey and j.kind = 'direct' and j.state = 'delivering'`,
+);
+
+export function* accept(args: AcceptArgs): Work<Accepted> {
+  const { event, job, claimUntil } = args;
+  const claim = { route: event.route, claimKey: claimKey(event.deliveryId) };
+  const answer = yield* acceptAtOnce({
+    ...claim,
+    ...{ eventId: event.id, claimUntil, now: event.receivedAt, type: event.type, deliveryId: event.deliveryId },
+    ...{ headers: event.headers, ...pack(event.body) },
+    ...{ jobId: job.id, kind: job.kind, jobRoute: job.route, origin: job.origin, onCrash: job.onCrash, plan: job.plan },
+    state: beginnings[job.kind].job,
+    messages: JSON.stringify(
+      job.messages.map((_, position) => messageRow(args, position)),
+      (_name, value) => plain(value),
+    ),
+  });
+  if (answer && answer.accepted > 0) return { duplicate: false };
+  return { duplicate: true, isUnderWay: (yield* isClaimUnderWay(claim)) !== undefined };
+}
+
+function messageRow({ job, event, owner, leaseUntil }: AcceptArgs, position: number) {
+  const { id, target, extra, lane, text } = job.messages[position]!;
+  const row = newMessage(job, { id, target, extra, lane, text }, position, { event, owner, leaseUntil });
+  return {
+    ...{ id, position, target, extra, lane: row.lane, text, state: row.state, ready_at: row.readyAt },
+    ...{ fence: row.fence, owner: row.owner, lease_until: row.leaseUntil },
+  };
+}
