@@ -103,7 +103,7 @@ export function createListing(): (args: ListArgs) => Work<readonly EventRow[]> {
 }
 
 function listing({ limit, route, state, since, until, before }: ListArgs) {
-  const { before: first = "", source, id, conditions } = sourceOf(state);
+  const { ahead = "", source, id, conditions } = sourceOf(state);
   const values: Record<string, Value> = { limit };
   const add = (condition: string, given: Readonly<Record<string, Value>>) => {
     conditions.push(condition);
@@ -116,12 +116,12 @@ function listing({ limit, route, state, since, until, before }: ListArgs) {
   if (until !== undefined) add(`e.received_at < :until and ${id} < :newest`, { until, newest: idAt(until + slackMs) });
   if (before !== undefined) add(`${id} < :before`, { before });
   const where = conditions.length > 0 ? `where ${conditions.join(" and ")}` : "";
-  return { text: `${first} select ${rowColumns} from ${source} ${where} order by ${id} desc limit :limit`, values };
+  return { text: `${ahead} select ${rowColumns} from ${source} ${where} order by ${id} desc limit :limit`, values };
 }
 
 interface Source {
-  /** What stands before the query. */
-  readonly before?: string;
+  /** What stands ahead of the query. */
+  readonly ahead?: string;
   readonly source: string;
   /** The column with the event's id that is in the index by which the events are found. */
   readonly id: string;
@@ -136,21 +136,17 @@ function sourceOf(state: string | undefined): Source {
     if (state === "ignored") conditions.push("e.ignored is not null and j.id is null");
     return { source: `events e left join jobs j on ${isNewestJob}`, id: "e.id", conditions };
   }
-  // Written out, not handed in: each index is for certain states only, and the database must see which one is meant. Compared
-  // with the newest by "=", PostgreSQL would expect next to no events, and would sort all that are in this state.
-  const isNewest = "not exists (select 1 from jobs n where n.event_id = j.event_id and n.id > j.id)";
-  if (state !== "queued") {
-    const conditions = [`j.state = ${quote(state)} and j.${isOpen}`, isNewest];
-    return { source: "jobs j join events e on e.id = j.event_id", id: "j.event_id", conditions };
+  // Compared with the newest by "=", PostgreSQL would expect next to no events, and would sort all that are in this state.
+  const conditions = ["not exists (select 1 from jobs n where n.event_id = j.event_id and n.id > j.id)"];
+  // Written out, not handed in: each index is for certain states only, and the database must see which one is meant.
+  const isMeant = `state = ${quote(state)}`;
+  if (state === "queued" || state === "running") {
+    // Found first and then sorted: by itself SQLite would go through all jobs in the order of their events.
+    const ahead = `with found as materialized (select id, event_id, state, reason from jobs where ${isMeant})`;
+    return { ahead, source: "found j join events e on e.id = j.event_id", id: "j.event_id", conditions };
   }
-  // Found first and then sorted: by itself SQLite would go through all jobs in the order of their events.
-  const queued = "with queued as materialized (select id, event_id, state, reason from jobs where state = 'queued')";
-  return {
-    before: queued,
-    source: "queued j join events e on e.id = j.event_id",
-    id: "j.event_id",
-    conditions: [isNewest],
-  };
+  conditions.push(`j.${isMeant} and j.${isOpen}`);
+  return { source: "jobs j join events e on e.id = j.event_id", id: "j.event_id", conditions };
 }
 
 /** The lowest id that an event of this time can have. */

@@ -12,10 +12,10 @@ const unfinishedStates = Object.keys(jobStates).filter((state) => !finalJobState
 
 /**
  * Says nothing new of a job in one of the other states, but lets the index of those be found (`jobs_open`). Those that are
- * queued have one of their own, and PostgreSQL must not be able to take another for theirs: it does not always know how many
- * they are.
+ * queued or running have indexes of their own, and PostgreSQL must not be able to take another for theirs: it does not always
+ * know how many they are.
  */
-export const isOpen = "state not in ('done', 'queued')";
+export const isOpen = "state not in ('done', 'queued', 'running')";
 
 function jobRows(dialect: Dialect) {
   return {
@@ -41,7 +41,9 @@ function jobRows(dialect: Dialect) {
     tallyJobs: rows<{ state: JobState; count: number }>(
       `select state, count(*) as count from jobs where ${isOpen} group by state
        union all
-       select 'queued', count(*) from jobs where state = 'queued' having count(*) > 0`,
+       select 'queued', count(*) from jobs where state = 'queued' having count(*) > 0
+       union all
+       select 'running', count(*) from jobs where state = 'running' having count(*) > 0`,
     ),
   };
 }
@@ -150,7 +152,7 @@ function jobLeases(dialect: Dialect) {
       `update jobs set lease_until = :now where ${from(jobMoves.reclaim)} and owner <> :owner and lease_until > :now`,
     ),
     // One statement for each index.
-    shiftJobs: ["state = 'queued'", `${among(unfinishedStates)} and ${isOpen}`].map((isMeant) =>
+    shiftJobs: ["state = 'queued'", "state = 'running'", `${among(unfinishedStates)} and ${isOpen}`].map((isMeant) =>
       changes(`update jobs set run_at = run_at + :by, lease_until = lease_until + :by where ${isMeant}`),
     ),
   };

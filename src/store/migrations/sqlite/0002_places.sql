@@ -69,8 +69,8 @@ create table jobs (
 create index jobs_by_event on jobs (event_id, id);
 create index jobs_due on jobs (route, run_at, id) where state = 'queued';
 create index jobs_leased on jobs (lease_until, route) where state = 'running';
--- For lists of what is not done, which is little beside what is. What is queued has the index above.
-create index jobs_open on jobs (state, event_id) where state not in ('done', 'queued');
+-- For lists of what is not done, which is little beside what is. What is queued or running has the indexes above.
+create index jobs_open on jobs (state, event_id) where state not in ('done', 'queued', 'running');
 
 create table runs (
   job_id text not null references jobs (id),
