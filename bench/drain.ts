@@ -1,6 +1,7 @@
 // npm run bench:drain: how fast, and in how much memory, a gateway works off what has gathered: agent events whose answers go
-// to the log, and messages that wait for one place or for many. Ends with exit code 1 when something was not delivered
-// exactly once, when the order at a place was not kept, or when memory grew.
+// to the log, and messages that wait for one chat or for many. Ends with exit code 1 when something was not delivered
+// exactly once, when the order in a chat was not kept, or when memory grew.
+import type { ChildProcess } from "node:child_process";
 import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -10,10 +11,11 @@ import { newId } from "../src/core/id.ts";
 import { openStore } from "../src/ledger/open.ts";
 import type { StoreSettings } from "../src/store/settings.ts";
 import type { NewJob, Store } from "../src/store/store.ts";
+import { type FakeTelegram, startFakeTelegram } from "../test/fakes/telegram.ts";
 import { startPostgres } from "../test/tools/postgres.ts";
 import { postgresSettings, printStatements } from "./database.ts";
 import { fileOf, type Gateway, makeHome, startGateway } from "./home.ts";
-import { startMailServer } from "./mail.ts";
+import { storeName, wholeNumber } from "./options.ts";
 import { cpuSeconds, median, residentMiB, stop } from "./process.ts";
 
 const { values } = parseArgs({
@@ -26,9 +28,9 @@ const { values } = parseArgs({
     statements: { type: "boolean", default: false },
   },
 });
-const isPostgres = values.store === "postgres";
-const count = Number(values.count);
-const gatewayCount = Number(values.gateways ?? (isPostgres ? 3 : 1));
+const isPostgres = storeName(values.store) === "postgres";
+const count = wholeNumber("count", values.count);
+const gatewayCount = wholeNumber("gateways", values.gateways ?? (isPostgres ? "3" : "1"));
 
 /** Before a gateway has done this much, its memory still grows to what it needs. */
 const fewestToJudge = 5_000;
@@ -47,8 +49,8 @@ interface Scenario {
 
 const scenarios: readonly Scenario[] = [
   { name: "log", title: "agent events, answers to the log", places: 0, put: putAgentEvent },
-  { name: "one-place", title: "messages to one mail address", places: 1, put: putMessage(1) },
-  { name: "20-places", title: "messages to 20 mail addresses", places: 20, put: putMessage(20) },
+  { name: "one-chat", title: "messages to one chat", places: 1, put: putMessage(1) },
+  { name: "20-chats", title: "messages to 20 chats", places: 20, put: putMessage(20) },
 ];
 
 const marker = (index: number) => `drain-${index}-end`;
@@ -75,10 +77,10 @@ function putMessage(places: number) {
   return async (store: Store, index: number) => {
     const now = store.now();
     const event = newEvent(index, now);
-    const to = addressOf(index % places);
-    const lane = JSON.stringify(["email", { chat_id: to }]);
+    const address = { chat_id: String(1 + (index % places)) };
+    const lane = JSON.stringify(["telegram", address]);
     const text = `Result of ${marker(index)}. ${"word ".repeat(100)}`;
-    const message = { id: newId(now), target: "email", extra: JSON.stringify({ chat_id: to }), lane, text };
+    const message = { id: newId(now), target: "telegram", extra: JSON.stringify(address), lane, text };
     await store.ignore({ ...event, reason: "bench" });
     const job: NewJob = {
       ...{ id: newId(now), kind: "delivery", route: "bench", plan: "{}", onCrash: "fail", origin: "bench" },
@@ -88,23 +90,27 @@ function putMessage(places: number) {
   };
 }
 
-const addressOf = (place: number) => `place${place}@example.com`;
-
 /** What arrives, wherever it arrives. */
 class Arrivals {
   readonly counts = new Map<number, number>();
   /** The last one that came to each place. */
   readonly #last = new Map<string, number>();
   disorders = 0;
-  at = performance.now();
+  firstAt: number | undefined;
+  lastAt = performance.now();
 
   take(text: string, place?: string): void {
     const index = Number(/drain-(\d+)-end/.exec(text)?.[1] ?? -1);
     this.counts.set(index, (this.counts.get(index) ?? 0) + 1);
-    this.at = performance.now();
+    this.lastAt = performance.now();
+    this.firstAt ??= this.lastAt;
     if (place === undefined) return;
     if (index < (this.#last.get(place) ?? -1)) this.disorders += 1;
     this.#last.set(place, index);
+  }
+
+  get seconds(): number {
+    return (this.lastAt - (this.firstAt ?? this.lastAt)) / 1000;
   }
 
   get wrong(): { readonly missing: number; readonly twice: number } {
@@ -125,12 +131,21 @@ async function fill(settings: StoreSettings, scenario: Scenario): Promise<void> 
   await store.close();
 }
 
-function configFor(mailPort: number): string {
-  const settings = { smtp_host: "127.0.0.1", smtp_port: mailPort, address: "bot@example.com" };
-  return `  email: ${JSON.stringify({ enabled: true, extra: settings })}\nagent: { backend: preview }\n`;
+/** Its own server has no pace. */
+function configFor({ token, baseUrl }: FakeTelegram): string {
+  const telegram = { enabled: true, token, extra: { base_url: baseUrl } };
+  return `  telegram: ${JSON.stringify(telegram)}\nagent: { backend: preview }\n`;
 }
 
-function watchLog({ child }: Gateway, arrivals: Arrivals): void {
+/** Hands on what the chats get, as it comes. */
+function watchChats({ messages }: FakeTelegram, arrivals: Arrivals): NodeJS.Timeout {
+  let seen = 0;
+  return setInterval(() => {
+    for (; seen < messages.length; seen += 1) arrivals.take(messages[seen]!.text, String(messages[seen]!.chatId));
+  }, 20);
+}
+
+function watchLog(child: ChildProcess, arrivals: Arrivals): void {
   for (const stream of [child.stdout, child.stderr]) {
     if (!stream) continue;
     createInterface(stream).on("line", (line) => {
@@ -146,17 +161,17 @@ interface Tenth {
 }
 
 interface Drained {
-  readonly seconds: number;
   readonly tenths: readonly Tenth[];
   /** MiB, of each gateway. */
   readonly samples: readonly (readonly number[])[];
+  /** What is left in the ledger that is not done, by state. */
+  readonly left: Readonly<Partial<Record<string, number>>>;
 }
 
 /** Waits until all has arrived and the ledger has nothing open any more, or until nothing comes. */
 async function drain(gateways: readonly Gateway[], arrivals: Arrivals, settings: StoreSettings): Promise<Drained> {
   const samples = gateways.map((): number[] => []);
   const tenths: Tenth[] = [];
-  const startedAt = performance.now();
   const cpu = () => gateways.reduce((sum, { pid }) => sum + cpuSeconds(pid), 0);
   const look = () => {
     for (const [index, { pid }] of gateways.entries()) samples[index]?.push(residentMiB(pid));
@@ -165,16 +180,17 @@ async function drain(gateways: readonly Gateway[], arrivals: Arrivals, settings:
   };
   look();
   const sampling = setInterval(look, sampleMs);
-  while (arrivals.counts.size < count && performance.now() - arrivals.at < patienceMs) await wait(50);
-  const seconds = (performance.now() - startedAt) / 1000;
+  while (arrivals.counts.size < count && performance.now() - arrivals.lastAt < patienceMs) await wait(50);
   const store = await openStore(settings, { readOnly: true });
+  let left = await store.tallyJobs({});
   for (const deadline = performance.now() + patienceMs; performance.now() < deadline; await wait(200)) {
-    if (Object.keys(await store.tallyJobs({})).length === 0) break;
+    left = await store.tallyJobs({});
+    if (Object.keys(left).length === 0) break;
   }
   await store.close();
   clearInterval(sampling);
   look();
-  return { seconds, tenths, samples };
+  return { tenths, samples, left };
 }
 
 /** One number for each tenth of the run, from the differences of two. */
@@ -199,8 +215,9 @@ function memory(samples: readonly number[]) {
 
 let faults = 0;
 
-function report(arrivals: Arrivals, { seconds, tenths, samples }: Drained): void {
+function report(arrivals: Arrivals, { tenths, samples, left }: Drained): void {
   const { missing, twice } = arrivals.wrong;
+  const { seconds } = arrivals;
   console.log(`  ${count} in ${seconds.toFixed(1)} s: ${Math.round(count / seconds)}/s`);
   const rate = (from: Tenth, to: Tenth) => Math.round((count / 10 / (to.at - from.at)) * 1000);
   const cpu = (from: Tenth, to: Tenth) =>
@@ -213,36 +230,39 @@ function report(arrivals: Arrivals, { seconds, tenths, samples }: Drained): void
     console.log(`  memory in MiB: ${text}${isFlat ? "" : ": it grew"}`);
     if (!isFlat) faults += 1;
   }
-  console.log(`  not delivered: ${missing}, more than once: ${twice}, out of order: ${arrivals.disorders}`);
-  faults += missing + twice + arrivals.disorders;
+  const counts = `not delivered: ${missing}, more than once: ${twice}, out of order: ${arrivals.disorders}`;
+  console.log(`  ${counts}, not done in the ledger: ${JSON.stringify(left)}`);
+  faults += missing + twice + arrivals.disorders + Object.keys(left).length;
 }
 
 async function run(scenario: Scenario, url: string | undefined): Promise<void> {
   const arrivals = new Arrivals();
-  const mail = await startMailServer((to, text) => arrivals.take(text, to));
-  const home = makeHome({ more: configFor(mail.port) });
+  const telegram = await startFakeTelegram();
+  const watch = watchChats(telegram, arrivals);
+  const home = makeHome({ more: configFor(telegram) });
   mkdirSync(join(home, "data"));
   const settings = url === undefined ? fileOf(home) : ({ kind: "postgres", url, schema: "postern" } as const);
   const nodeArgs = values.profile === undefined ? [] : ["--cpu-prof", `--cpu-prof-dir=${values.profile}`];
-  const gateways: Gateway[] = [];
-  try {
-    const startedAt = performance.now();
-    await fill(settings, scenario);
-    console.log(`${scenario.title} (filled in ${Math.round((performance.now() - startedAt) / 1000)} s)`);
-    arrivals.at = performance.now();
-    for (let index = 0; index < gatewayCount; index += 1) {
-      const gateway = await startGateway({ home, url, nodeArgs });
-      watchLog(gateway, arrivals);
-      gateways.push(gateway);
-    }
-    report(arrivals, await drain(gateways, arrivals, settings));
-  } finally {
-    await Promise.all(gateways.map(({ child }) => stop(child)));
-    mail.close();
-    rmSync(home, { recursive: true });
-  }
+  const startedAt = performance.now();
+  await fill(settings, scenario);
+  console.log(`${scenario.title} (filled in ${Math.round((performance.now() - startedAt) / 1000)} s)`);
+  arrivals.lastAt = performance.now();
+  const options = { home, url, nodeArgs, watch: (child: ChildProcess) => watchLog(child, arrivals) };
+  const gateways = await Promise.all(Array.from({ length: gatewayCount }, () => startGateway(options)));
+  const drained = await drain(gateways, arrivals, settings);
+  await Promise.all(gateways.map(({ child }) => stop(child)));
+  await telegram.close();
+  // What came at the very end is counted, too.
+  await wait(100);
+  clearInterval(watch);
+  report(arrivals, drained);
+  rmSync(home, { recursive: true });
 }
 
+if (!isPostgres && gatewayCount > 1) {
+  console.error("A ledger in a file has one gateway; several need --store postgres");
+  process.exit(2);
+}
 console.log(`Node ${process.version}, ${values.store}, ${gatewayCount} gateways, ${count} of each kind`);
 if (values.profile !== undefined) mkdirSync(values.profile, { recursive: true });
 const server = isPostgres ? await startPostgres({ settings: postgresSettings(values.statements) }) : undefined;

@@ -15,9 +15,11 @@ const cache = join(tmpdir(), "postern-bench-cache");
 
 /** Puts a SQLite ledger of `count` finished events at `path`, made anew or copied from one that was kept. */
 export async function placeSqlite(path: string, count: number): Promise<void> {
-  const kept = join(cache, `ledger-${count}-${fingerprint()}.db`);
+  const kind = fingerprint();
+  const kept = join(cache, `ledger-${count}-${kind}.db`);
   if (!existsSync(kept)) {
     mkdirSync(cache, { recursive: true });
+    for (const name of readdirSync(cache)) if (!name.includes(kind)) rmSync(join(cache, name));
     const unfinished = `${kept}.${process.pid}`;
     await fillSqlite(unfinished, count);
     renameSync(unfinished, kept);

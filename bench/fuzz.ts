@@ -8,6 +8,7 @@ import { startFakeTelegram } from "../test/fakes/telegram.ts";
 import { makeFuzzHome, secrets } from "./fuzz-home.ts";
 import { type FuzzRequest, forbidden, makeRequest, stalledRequest } from "./fuzz-requests.ts";
 import { Lane, type Outcome } from "./fuzz-wire.ts";
+import { wholeNumber } from "./options.ts";
 import { main, median, residentMiB, start, stop } from "./process.ts";
 
 const { values } = parseArgs({
@@ -27,12 +28,6 @@ const lanes = wholeNumber("lanes", values.lanes);
 const stalledCount = requests < 20_000 ? 0 : 50;
 /** Below this many samples, growth and noise look the same. */
 const fewestSamples = 60;
-
-function wholeNumber(name: string, text: string): number {
-  if (/^\d{1,9}$/.test(text) && Number(text) > 0) return Number(text);
-  console.error(`--${name} takes a whole number above 0, found "${text}"`);
-  process.exit(2);
-}
 
 /** What speaks against the gateway; the first of each kind are told in full. */
 class Violations {

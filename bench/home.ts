@@ -1,5 +1,5 @@
 import type { ChildProcess } from "node:child_process";
-import { mkdtempSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -14,12 +14,19 @@ export interface HomeOptions {
   readonly more?: string;
 }
 
+const homes = new Set<string>();
+process.once("exit", () => {
+  for (const home of homes) rmSync(home, { recursive: true, force: true });
+});
+for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(1));
+
 /**
- * Makes a home for one run, with one route that takes the sample of `load.ts`. No model is set unless `more` says so: then
+ * Makes a home for one run, which is gone when this program ends, with one route that takes the sample of `load.ts`. No model is set unless `more` says so: then
  * the jobs wait, so that accepting is measured and nothing else.
  */
 export function makeHome({ more = "" }: HomeOptions = {}): string {
   const home = mkdtempSync(join(tmpdir(), "postern-bench-"));
+  homes.add(home);
   const config = `
 platforms:
   webhook:
@@ -49,6 +56,8 @@ export interface GatewayOptions {
   readonly url?: string;
   /** For Node itself. */
   readonly nodeArgs?: readonly string[];
+  /** Called before it has printed anything. */
+  readonly watch?: (child: ChildProcess) => void;
 }
 
 export interface Gateway {
@@ -58,9 +67,10 @@ export interface Gateway {
 }
 
 /** Starts a gateway; it listens when the promise fulfils. */
-export async function startGateway({ home, url, nodeArgs = [] }: GatewayOptions): Promise<Gateway> {
+export async function startGateway({ home, url, nodeArgs = [], watch }: GatewayOptions): Promise<Gateway> {
   const env = { POSTERN_HOME: home, ...(url === undefined ? {} : { POSTERN_STORE_URL: url }) };
-  const { child, match } = await start([...nodeArgs, main, "gateway", "run"], /listens on 127\.0\.0\.1:(\d+)/, env);
+  const args = [...nodeArgs, main, "gateway", "run"];
+  const { child, match } = await start(args, /listens on 127\.0\.0\.1:(\d+)/, env, watch);
   return { child, pid: child.pid ?? 0, port: Number(match) };
 }
 

@@ -14,6 +14,7 @@ import { postgresSettings } from "./database.ts";
 import { fillPostgres, forgetKept, placeSqlite } from "./full.ts";
 import { fileOf, type Gateway, makeHome, startBare, startGateway } from "./home.ts";
 import { type Load, post, Samples } from "./load.ts";
+import { storeName, wholeNumber } from "./options.ts";
 import { cpuSeconds, main, median, residentMiB, stop } from "./process.ts";
 
 const { values } = parseArgs({
@@ -25,10 +26,10 @@ const { values } = parseArgs({
     keep: { type: "boolean", default: false },
   },
 });
-const isPostgres = values.store === "postgres";
-const count = Number(values.count ?? (isPostgres ? 200_000 : 1_000_000));
-const rounds = Number(values.rounds);
-const seconds = Number(values.seconds);
+const isPostgres = storeName(values.store) === "postgres";
+const count = wholeNumber("count", values.count ?? (isPostgres ? "200000" : "1000000"));
+const rounds = wholeNumber("rounds", values.rounds);
+const seconds = wholeNumber("seconds", values.seconds);
 
 const schema = "postern";
 const connections = 64;

@@ -4,16 +4,29 @@ import { fileURLToPath } from "node:url";
 
 export const main = fileURLToPath(new URL("../bin/postern", import.meta.url));
 
-/** Starts a Node program and fulfils with the first match of `pattern` in what it prints. */
+const running = new Set<ChildProcess>();
+// However this program ends, nothing of it goes on.
+process.once("exit", () => {
+  for (const child of running) child.kill("SIGKILL");
+});
+
+/**
+ * Starts a Node program and fulfils with the first match of `pattern` in what it prints. `watch` is called before it has
+ * printed anything.
+ */
 export async function start(
   args: readonly string[],
   pattern: RegExp,
   env: Record<string, string> = {},
+  watch: (child: ChildProcess) => void = () => {},
 ): Promise<{ readonly child: ChildProcess; readonly match: string }> {
   const child = spawn(process.execPath, args, {
     env: { PATH: process.env.PATH ?? "", ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });
+  running.add(child);
+  child.once("exit", () => running.delete(child));
+  watch(child);
   const { promise, resolve, reject } = Promise.withResolvers<string>();
   let text = "";
   const look = (chunk: Buffer) => {

@@ -28,8 +28,10 @@ export class HttpFailure extends Error {
 
 /** One HTTP exchange by `fetch`: never follows a redirect, never waits past its time, never reads past its cap. */
 export async function exchange(url: string, request: HttpRequest): Promise<HttpResponse> {
-  const timeout = AbortSignal.timeout(request.timeoutMs);
-  const signal = request.signal ? AbortSignal.any([timeout, request.signal]) : timeout;
+  // Ended with the exchange: `AbortSignal.timeout` would keep what it holds for its whole time, however soon the answer comes.
+  const timeout = new AbortController();
+  const timer = setTimeout(() => timeout.abort(), request.timeoutMs).unref();
+  const signal = request.signal ? AbortSignal.any([timeout.signal, request.signal]) : timeout.signal;
   try {
     const response = await fetch(url, {
       method: request.method,
@@ -41,8 +43,10 @@ export async function exchange(url: string, request: HttpRequest): Promise<HttpR
     return { status: response.status, headers: response.headers, text: await readCapped(response, request.maxBytes) };
   } catch (cause) {
     if (cause instanceof HttpFailure) throw cause;
-    if (timeout.aborted) throw new HttpFailure(`no answer within ${request.timeoutMs} ms`, "maybe", cause);
+    if (timeout.signal.aborted) throw new HttpFailure(`no answer within ${request.timeoutMs} ms`, "maybe", cause);
     throw new HttpFailure(describe(cause), neverConnected(cause) ? "no" : "maybe", cause);
+  } finally {
+    clearTimeout(timer);
   }
 }
 

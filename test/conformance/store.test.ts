@@ -39,47 +39,45 @@ const themes = {
   "several gateways": testSeveral,
 } satisfies Record<string, (suite: Suite) => void>;
 
-describe("stores", { concurrency: 2 }, () => {
-  for (const [kind, ground] of Object.entries(makeGrounds())) {
-    const seen = new Set<string>();
+for (const [kind, ground] of Object.entries(makeGrounds())) {
+  const seen = new Set<string>();
 
-    describe(`${kind} as a store`, { skip: ground.skip, concurrency: 1 }, () => {
-      const suite: Suite = {
-        kind: kind as StoreName,
-        on: (title, body) =>
-          test(title, async (t) => {
-            const place = await ground.clear(t);
-            await body(watchMoves(place.store, place.query, seen), place);
-            assert.deepEqual(await violations(place), []);
-          }),
-      };
-      for (const [theme, define] of Object.entries(themes)) describe(theme, () => define(suite));
+  describe(`${kind} as a store`, { skip: ground.skip }, () => {
+    const suite: Suite = {
+      kind: kind as StoreName,
+      on: (title, body) =>
+        test(title, async (t) => {
+          const place = await ground.clear(t);
+          await body(watchMoves(place.store, place.query, seen), place);
+          assert.deepEqual(await violations(place), []);
+        }),
+    };
+    for (const [theme, define] of Object.entries(themes)) describe(theme, () => define(suite));
 
-      test("calls a call that makes no sense a bug, not an outage, and goes on", async (t) => {
-        const { store } = await ground.clear(t);
-        for (const call of [store.accept({} as never), store.claimMessages(undefined as never)]) {
-          await assert.rejects(call, (error) => error instanceof Error && !(error instanceof StoreUnavailable));
-        }
-        assert.equal((await store.accept(anAgentEvent())).duplicate, false);
-      });
-
-      test("carries out what was asked before it closes, and nothing after", async (t) => {
-        const store = await (await ground.clear(t)).open();
-        const asked = Array.from({ length: 20 }, () => store.accept(anAgentEvent()));
-        await Promise.all([store.close(), store.close()]);
-        for (const answer of await Promise.all(asked)) assert.equal(answer.duplicate, false);
-        await assert.rejects(store.accept(anAgentEvent()), StoreUnavailable);
-        await assert.rejects(store.listEvents({ limit: 1 }), StoreUnavailable);
-        await store.close();
-      });
-
-      test("makes every move of the tables in the course of this suite, each by the operation it belongs to", () => {
-        const all = [
-          ...Object.keys(jobMoves).map((move) => `job.${move}`),
-          ...Object.keys(messageMoves).map((move) => `message.${move}`),
-        ];
-        assert.deepEqual([...seen].sort(), all.sort());
-      });
+    test("calls a call that makes no sense a bug, not an outage, and goes on", async (t) => {
+      const { store } = await ground.clear(t);
+      for (const call of [store.accept({} as never), store.claimMessages(undefined as never)]) {
+        await assert.rejects(call, (error) => error instanceof Error && !(error instanceof StoreUnavailable));
+      }
+      assert.equal((await store.accept(anAgentEvent())).duplicate, false);
     });
-  }
-});
+
+    test("carries out what was asked before it closes, and nothing after", async (t) => {
+      const store = await (await ground.clear(t)).open();
+      const asked = Array.from({ length: 20 }, () => store.accept(anAgentEvent()));
+      await Promise.all([store.close(), store.close()]);
+      for (const answer of await Promise.all(asked)) assert.equal(answer.duplicate, false);
+      await assert.rejects(store.accept(anAgentEvent()), StoreUnavailable);
+      await assert.rejects(store.listEvents({ limit: 1 }), StoreUnavailable);
+      await store.close();
+    });
+
+    test("makes every move of the tables in the course of this suite, each by the operation it belongs to", () => {
+      const all = [
+        ...Object.keys(jobMoves).map((move) => `job.${move}`),
+        ...Object.keys(messageMoves).map((move) => `message.${move}`),
+      ];
+      assert.deepEqual([...seen].sort(), all.sort());
+    });
+  });
+}

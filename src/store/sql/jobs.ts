@@ -1,6 +1,6 @@
 import { finalJobStates, type JobState, jobMoves, jobStates } from "../states.ts";
 import type { ClaimedJob, JobRecord, RunRecord } from "../store.ts";
-import { among, changes, type Dialect, earliestOfEach, from, row, rows, to } from "./statement.ts";
+import { allFrom, among, changes, type Dialect, earliestOfEach, from, row, rows, to } from "./statement.ts";
 
 /** Statements on `jobs` and `runs`, one each. */
 export function jobStatements(dialect: Dialect) {
@@ -59,26 +59,25 @@ export interface JobOfMessage {
 function jobClaims(dialect: Dialect) {
   const isFound = dialect.isAmong("id", "ids");
   return {
-    dueRoutes: rows<{ route: string; due: number }>(earliestOfEach("jobs", "route", "run_at", from(jobMoves.claim))),
+    dueRoutes: rows<{ route: string; due: number }>(earliestOfEach("jobs", "route", "run_at", allFrom(jobMoves.claim))),
     findDueJobs: rows<{ id: string; runAt: number }>(
-      `select id, run_at as "runAt" from jobs where ${from(jobMoves.claim)} and route = :route and run_at <= :now
+      `select id, run_at as "runAt" from jobs where ${allFrom(jobMoves.claim)} and route = :route and run_at <= :now
        order by run_at, id limit :limit ${dialect.skippingLocked}`,
     ),
     // Found first and then sorted: by itself SQLite would go through all jobs in the order that is asked for.
     findLostJobs: rows<{ id: string; interruptions: number; onCrash: JobRecord["onCrash"] }>(
       `with lost as materialized (
-         select id, interruptions, on_crash as "onCrash" from jobs where ${from(jobMoves.reclaim)} and lease_until <= :now
+         select id, interruptions, on_crash as "onCrash" from jobs where ${allFrom(jobMoves.reclaim)} and lease_until <= :now
            and (owner <> :owner or id not in (select id from ${dialect.rowsOf("active", { id: "text" })}))
          ${dialect.skippingLocked}
        ) select * from lost order by id`,
     ),
     countRunning: rows<{ route: string; count: number }>(
-      `select route, count(*) as count from jobs where ${from(jobMoves.reclaim)} group by route`,
+      `select route, count(*) as count from jobs where ${allFrom(jobMoves.reclaim)} group by route`,
     ),
-    // Found and held just before, and so still queued. To say so here would tempt PostgreSQL to go through all that are.
     claimJobs: changes(
       `update jobs set ${to(jobMoves.claim)}, reason = null, fence = fence + 1, owner = :owner,
-         lease_until = :leaseUntil, updated_at = :now where ${isFound}`,
+         lease_until = :leaseUntil, updated_at = :now where ${isFound} and ${from(jobMoves.claim)}`,
     ),
     openRuns: changes(
       `insert into runs (job_id, number, started_at) select id, fence, cast(:now as bigint) from jobs where ${isFound}`,
@@ -123,11 +122,11 @@ function jobMovements() {
     cancelJob: ended("cancel"),
     stopJob: changes("update jobs set stop_reason = :reason where id = :id"),
     parkJobs: changes(
-      `update jobs set ${to(jobMoves.park)}, reason = :reason, updated_at = :now where ${from(jobMoves.park)}`,
+      `update jobs set ${to(jobMoves.park)}, reason = :reason, updated_at = :now where ${allFrom(jobMoves.park)}`,
     ),
     unparkJobs: changes(
       `update jobs set ${to(jobMoves.unpark)}, reason = null, updated_at = :now
-       where ${from(jobMoves.unpark)} and ${isOpen}`,
+       where ${allFrom(jobMoves.unpark)} and ${isOpen}`,
     ),
   };
 }
@@ -139,17 +138,13 @@ function ended(move: "finish" | "fail" | "refuse" | "cancel") {
 }
 
 function jobLeases(dialect: Dialect) {
-  const held = dialect.rowsOf("held", { id: "text", fence: "bigint" });
+  const isHeld = `${dialect.isAmong("id", "held")} and ${from(jobMoves.reclaim)}
+    and (id, fence) in (select id, fence from ${dialect.rowsOf("held", { id: "text", fence: "bigint" })})`;
   return {
-    extendJobLeases: changes(
-      `update jobs set lease_until = :leaseUntil
-       where ${from(jobMoves.reclaim)} and (id, fence) in (select id, fence from ${held})`,
-    ),
-    heldJobs: rows<{ id: string }>(
-      `select id from jobs where ${from(jobMoves.reclaim)} and (id, fence) in (select id, fence from ${held})`,
-    ),
+    extendJobLeases: changes(`update jobs set lease_until = :leaseUntil where ${isHeld}`),
+    heldJobs: rows<{ id: string }>(`select id from jobs where ${isHeld}`),
     expireJobLeases: changes(
-      `update jobs set lease_until = :now where ${from(jobMoves.reclaim)} and owner <> :owner and lease_until > :now`,
+      `update jobs set lease_until = :now where ${allFrom(jobMoves.reclaim)} and owner <> :owner and lease_until > :now`,
     ),
     // One statement for each index.
     shiftJobs: ["state = 'queued'", "state = 'running'", `${among(unfinishedStates)} and ${isOpen}`].map((isMeant) =>

@@ -1,6 +1,6 @@
 import { finalMessageStates, messageMoves } from "../states.ts";
 import type { AttemptRecord, ClaimedMessage, MessageRecord } from "../store.ts";
-import { among, changes, type Dialect, earliestOfEach, from, row, rows, to } from "./statement.ts";
+import { allFrom, among, changes, type Dialect, earliestOfEach, from, row, rows, to } from "./statement.ts";
 
 /** Statements on `messages` and `attempts`, one each. */
 export function messageStatements(dialect: Dialect) {
@@ -46,7 +46,7 @@ function messageRows(dialect: Dialect) {
 
 function messageClaims(dialect: Dialect) {
   const isFound = dialect.isAmong("id", "ids");
-  const isPending = from(messageMoves.claim);
+  const isPending = allFrom(messageMoves.claim);
   return {
     dueTargets: rows<{ target: string; due: number }>(earliestOfEach("messages", "target", "due_at", isPending)),
     findDueMessages: rows<{ id: string }>(
@@ -54,19 +54,18 @@ function messageClaims(dialect: Dialect) {
        order by due_at, id limit :limit ${dialect.skippingLocked}`,
     ),
     countSending: row<{ count: number }>(
-      `select count(*) as count from messages where ${from(messageMoves.reclaim)} and target = :target`,
+      `select count(*) as count from messages where ${allFrom(messageMoves.reclaim)} and target = :target`,
     ),
     // Found first and then sorted: by itself SQLite would go through all messages in the order that is asked for.
     findLostMessages: rows<{ id: string }>(
       `with lost as materialized (
-         select id, job_id, position from messages where ${from(messageMoves.reclaim)} and lease_until <= :now
+         select id, job_id, position from messages where ${allFrom(messageMoves.reclaim)} and lease_until <= :now
            and (owner <> :owner or id not in (select id from ${dialect.rowsOf("active", { id: "text" })}))
        ) select id from lost order by job_id, position`,
     ),
-    // Found and held just before, and so still pending. To say so here would tempt PostgreSQL to go through all that are.
     claimMessages: changes(
       `update messages set ${to(messageMoves.claim)}, fence = fence + 1, owner = :owner, lease_until = :leaseUntil,
-         updated_at = :now where ${isFound}`,
+         updated_at = :now where ${isFound} and ${from(messageMoves.claim)}`,
     ),
     openAttempts: changes(
       `insert into attempts (message_id, number, started_at)
@@ -163,18 +162,14 @@ function messageMovements() {
 }
 
 function messageLeases(dialect: Dialect) {
-  const held = dialect.rowsOf("held", { id: "text", fence: "bigint" });
-  const isSending = from(messageMoves.reclaim);
+  const isHeld = `${dialect.isAmong("id", "held")} and ${from(messageMoves.reclaim)}
+    and (id, fence) in (select id, fence from ${dialect.rowsOf("held", { id: "text", fence: "bigint" })})`;
   return {
-    extendMessageLeases: changes(
-      `update messages set lease_until = :leaseUntil
-       where ${isSending} and (id, fence) in (select id, fence from ${held})`,
-    ),
-    heldMessages: rows<{ id: string }>(
-      `select id from messages where ${isSending} and (id, fence) in (select id, fence from ${held})`,
-    ),
+    extendMessageLeases: changes(`update messages set lease_until = :leaseUntil where ${isHeld}`),
+    heldMessages: rows<{ id: string }>(`select id from messages where ${isHeld}`),
     expireMessageLeases: changes(
-      `update messages set lease_until = :now where ${isSending} and owner <> :owner and lease_until > :now`,
+      `update messages set lease_until = :now
+       where ${allFrom(messageMoves.reclaim)} and owner <> :owner and lease_until > :now`,
     ),
     // One statement for each index.
     shiftMessages: ["state = 'pending'", "state = 'sending'", `${isInLane} and state = 'waiting'`].map((isMeant) =>

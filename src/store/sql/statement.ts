@@ -92,11 +92,20 @@ interface Move {
   readonly to: string;
 }
 
-/** A condition on the state a move starts from, and the assignment of the one it leads to. Both are our own constants. */
+/**
+ * A condition on the state a move starts from, for rows that are named. Written so that no index of a state is taken for it:
+ * PostgreSQL may think that few rows are in it, and go through them all instead of to the row that is meant.
+ */
 export function from(move: Move): string {
+  return `case when ${among(move.from)} then 1 end = 1`;
+}
+
+/** The same for all rows in that state, which are found by its index. */
+export function allFrom(move: Move): string {
   return among(move.from);
 }
 
+/** The assignment of the state a move leads to. */
 export function to(move: Move): string {
   return `state = ${quote(move.to)}`;
 }
