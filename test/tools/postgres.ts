@@ -159,6 +159,8 @@ async function startOnFreePort(cluster: Cluster, settings: Readonly<Record<strin
   }
 }
 
+const startTimeoutMs = 60_000;
+
 class Server implements OwnPostgresServer {
   readonly port: number;
   readonly url: string;
@@ -205,7 +207,8 @@ class Server implements OwnPostgresServer {
     // A test file that forgot to close the server shall end all the same. Ctrl-C in a terminal is for that alone.
     this.#postmaster.unref();
     closeSync(log);
-    await until("PostgreSQL to take connections", () => this.#isReady());
+    // After a crash it reads its log first, on a machine that may be busy.
+    await until("PostgreSQL to take connections", () => this.#isReady(), startTimeoutMs);
   }
 
   async #isReady(): Promise<boolean> {
