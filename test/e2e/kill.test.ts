@@ -10,6 +10,8 @@ import { until } from "../tools/wait.ts";
 const rounds = 10;
 const events = 300;
 const connections = 24;
+/** Each run is a program of its own, and all messages go to one chat, one after the other: that takes its time. */
+const patienceMs = 60_000;
 const secret = "the-secret-of-the-killed";
 
 const config = (telegram: FakeTelegram) => `
@@ -89,8 +91,8 @@ async function round(t: TestContext, killAfter: number): Promise<string> {
   const before = await settled(home);
 
   const second = await startGatewayProcess(t, home);
-  await until("all that was accepted", () => accepted.every((n) => countOf(telegram, n) > 0));
-  await until("rest", async () => (await readLedger(home.ledger)).every(({ state }) => state === "done"));
+  await until("all that was accepted", () => accepted.every((n) => countOf(telegram, n) > 0), patienceMs);
+  await until("rest", async () => (await readLedger(home.ledger)).every(({ state }) => state === "done"), patienceMs);
   for (const n of before.sent)
     assert.equal(countOf(telegram, n), 1, `event ${n} was sent before the kill and again after`);
   const records = await readLedger(home.ledger);
