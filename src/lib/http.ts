@@ -1,3 +1,5 @@
+import { setTimeout as startTimer } from "node:timers";
+
 export interface HttpRequest {
   readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
   readonly headers?: Readonly<Record<string, string>>;
@@ -28,9 +30,10 @@ export class HttpFailure extends Error {
 
 /** One HTTP exchange by `fetch`: never follows a redirect, never waits past its time, never reads past its cap. */
 export async function exchange(url: string, request: HttpRequest): Promise<HttpResponse> {
-  // Ended with the exchange: `AbortSignal.timeout` would keep what it holds for its whole time, however soon the answer comes.
+  // Cleared with the exchange: `AbortSignal.timeout` keeps what it holds for its whole time, however soon the answer comes. A
+  // timer of the real clock, as that one's is, also where a test has its own: the other side takes real time.
   const timeout = new AbortController();
-  const timer = setTimeout(() => timeout.abort(), request.timeoutMs).unref();
+  const timer = startTimer(() => timeout.abort(), request.timeoutMs).unref();
   const signal = request.signal ? AbortSignal.any([timeout.signal, request.signal]) : timeout.signal;
   try {
     const response = await fetch(url, {

@@ -40,15 +40,20 @@ const acceptAtOnce = row<{ accepted: number }>(`
   )
   select count(*) as accepted from claim`);
 
-const isClaimUnderWay = row<{ id: string }>(
-  `select j.id from claims c join jobs j on j.event_id = c.event_id
-   where c.route = :route and c.delivery_id = :claimKey and j.kind = 'direct' and j.state = 'delivering'`,
+const readClaim = row<{ isUnderWay: boolean }>(
+  `select exists (
+     select from jobs j where j.event_id = c.event_id and j.kind = 'direct' and j.state = 'delivering'
+   ) as "isUnderWay"
+   from claims c where c.route = :route and c.delivery_id = :claimKey`,
 );
+
+/** A claim that is gone again each time it is looked at: then the sender may come again. */
+const mostTries = 5;
 
 export function* accept(args: AcceptArgs): Work<Accepted> {
   const { event, job, claimUntil } = args;
   const claim = { route: event.route, claimKey: claimKey(event.deliveryId) };
-  const answer = yield* acceptAtOnce({
+  const values = {
     ...claim,
     ...{ eventId: event.id, claimUntil, now: event.receivedAt, type: event.type, deliveryId: event.deliveryId },
     ...{ headers: event.headers, ...pack(event.body) },
@@ -58,9 +63,15 @@ export function* accept(args: AcceptArgs): Work<Accepted> {
       job.messages.map((_, position) => messageRow(args, position)),
       (_name, value) => plain(value),
     ),
-  });
-  if (answer && answer.accepted > 0) return { duplicate: false };
-  return { duplicate: true, isUnderWay: (yield* isClaimUnderWay(claim)) !== undefined };
+  };
+  for (let tries = 0; tries < mostTries; tries += 1) {
+    const answer = yield* acceptAtOnce(values);
+    if (answer && answer.accepted > 0) return { duplicate: false };
+    const first = yield* readClaim(claim);
+    if (first) return { duplicate: true, isUnderWay: first.isUnderWay };
+    // Between the two looks the first one failed and its id became free: this one is no copy of anything any more.
+  }
+  return { duplicate: true, isUnderWay: true };
 }
 
 function messageRow({ job, event, owner, leaseUntil }: AcceptArgs, position: number) {
