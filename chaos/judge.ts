@@ -123,12 +123,14 @@ function faultsOf(one: Case, evidence: Evidence): Violation[] {
 }
 
 /** Signed, known, and within every limit: so there is nothing to answer but this. */
-function oddAnswer({ event, answers }: Case): string | undefined {
+function oddAnswer({ event, answers, jobs }: Case): string | undefined {
   const allowed = routeNamed(event.route).isDirect ? [200, 502, 503] : [200, 202, 503];
   const odd = answers.find(({ status }) => status !== undefined && !allowed.includes(status));
   if (odd) return `answered ${odd.status} "${odd.said}"`;
   const accepted = answers.filter(({ said }) => said === "accepted" || said === "delivered");
-  if (accepted.length < 2) return undefined;
+  // A direct delivery that was sent and then thought cut off has freed its id, and its sender hears late that it was sent.
+  const mistaken = routeNamed(event.route).isDirect ? jobs.filter(wasCutOff).length : 0;
+  if (accepted.length < 2 + mistaken) return undefined;
   return `${accepted.length} copies of one delivery id were answered "${accepted[0]?.said}"`;
 }
 
@@ -153,8 +155,13 @@ function severalJobs(one: Case): string | undefined {
  */
 function isMistaken({ event, isPromised, jobs, times }: Case): boolean {
   if (!routeNamed(event.route).isDirect || !isPromised || times === 0) return false;
-  const attempts = jobs.flatMap(({ messages }) => messages.flatMap((message) => message.attempts));
-  return jobs.every(({ state }) => state === "refused") && attempts.some(({ outcome }) => outcome === "interrupted");
+  return jobs.every(({ state }) => state === "refused") && jobs.some(wasCutOff);
+}
+
+/** A direct delivery whose gateway was thought dead while it was sending. */
+function wasCutOff({ state, messages }: JobRecord): boolean {
+  const attempts = messages.flatMap((message) => message.attempts);
+  return state === "refused" && attempts.some(({ outcome }) => outcome === "interrupted");
 }
 
 /** No fault lasts so long that tries are exhausted, and nobody cancels anything. */

@@ -136,6 +136,19 @@ describe("an event", () => {
     assert.deepEqual(kindsOf({ ...base, records: [refused] }), ["TWO JOBS"]);
   });
 
+  test("that was called refused while it was sent may be delivered once more, and both senders told so", () => {
+    const direct = event("direct");
+    const cut = record(direct, { state: "refused", tries: attempts("interrupted") });
+    const answers = [answer(200, "delivered"), answer(200, "delivered")];
+    const copies = [copy(100, {}, direct), copy(2_000, {}, direct)];
+    const base = { events: [direct], answers, copies, troubles: [kill] };
+    assert.deepEqual(kindsOf({ ...base, records: [cut, record(direct)] }), []);
+    const refused = record(direct, { state: "refused", tries: attempts("refused") });
+    assert.deepEqual(kindsOf({ ...base, records: [refused, record(direct)] }), ["ANSWER", "TWICE"]);
+    const accepted = record(event("direct"), { state: "done" });
+    assert.ok(kindsOf({ ...base, records: [accepted, record(direct)] }).includes("ANSWER"));
+  });
+
   test("that was given up, or answered in an odd way, is told", () => {
     assert.deepEqual(kindsOf({ records: [record(one, { state: "dead" })] }), ["NOT DONE"]);
     assert.deepEqual(kindsOf({ answers: [answer(500, "error")], copies: [], records: [] }), ["ANSWER"]);
