@@ -84,7 +84,9 @@ describe("a PostgreSQL server for tests", { skip: missing("postgres") }, () => {
     const server = await shared();
     const url = await server.database(t);
     const client = await connectTo(t, url);
-    process.kill(server.pid(), "SIGKILL");
+    const pid = server.pid();
+    process.kill(pid, "SIGKILL");
+    await until("the end of the postmaster", () => hasEnded(pid));
     await until("the end of the connection", () =>
       client
         .query("select 1")
