@@ -63,7 +63,7 @@ function newEvent(index: number, now: number) {
 
 async function putAgentEvent(store: Store, index: number): Promise<void> {
   const now = store.now();
-  const message = { id: newId(now), target: "log", extra: "{}", lane: null, text: null };
+  const message = { id: newId(now), target: "log", extra: "{}", lane: null, text: null, refusal: null, fallback: null };
   const plan = JSON.stringify({ prompt: `Review ${marker(index)}. ${"word ".repeat(100)}`, skills: [], tools: [] });
   const job: NewJob = {
     ...{ id: newId(now), kind: "agent", route: "bench", plan, onCrash: "rerun", origin: null, messages: [message] },
@@ -80,7 +80,8 @@ function putMessage(places: number) {
     const address = { chat_id: String(1 + (index % places)) };
     const lane = JSON.stringify(["telegram", address]);
     const text = `Result of ${marker(index)}. ${"word ".repeat(100)}`;
-    const message = { id: newId(now), target: "telegram", extra: JSON.stringify(address), lane, text };
+    const extra = JSON.stringify(address);
+    const message = { id: newId(now), target: "telegram", extra, lane, text, refusal: null, fallback: null };
     await store.ignore({ ...event, reason: "bench" });
     const job: NewJob = {
       ...{ id: newId(now), kind: "delivery", route: "bench", plan: "{}", onCrash: "fail", origin: "bench" },

@@ -1,4 +1,4 @@
-import { splitText } from "../src/core/text.ts";
+import { splitText } from "../src/core/split.ts";
 import * as targets from "../src/target/registry.ts";
 
 /** One piece of text at one place: what an event comes to, and what the fakes count. */

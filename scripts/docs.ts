@@ -1,8 +1,11 @@
-// Writes docs/configuration.md from the schema of config.yaml and the targets' own data: npm run docs
-import { writeFileSync } from "node:fs";
+// Writes docs/configuration.md, and the table of docs/targets.md, from the schema of config.yaml and the targets' own data:
+// npm run docs
+import { readFileSync, writeFileSync } from "node:fs";
 import { configJsonSchema, type JsonSchema } from "../src/config/json-schema.ts";
 import * as targets from "../src/target/registry.ts";
 import type { Target } from "../src/target/target.ts";
+import { code, markdownTable } from "./markdown.ts";
+import { targetsPagePath, withTable } from "./targets-table.ts";
 
 /** Where the page is. */
 export const pagePath: URL = new URL("../docs/configuration.md", import.meta.url);
@@ -78,7 +81,7 @@ or text with \`KB\`, \`MB\`, \`GB\`, \`TB\` (thousands) or \`KiB\`, \`MiB\`, \`G
 
 const targetsHead = `## Targets
 
-What \`deliver\` may name. A target that the environment or \`.env\` sets up needs no section in \`config.yaml\`; where there is
+What \`deliver\` may name; [targets.md](targets.md) compares them, and says how to get their credentials. A target that the environment or \`.env\` sets up needs no section in \`config.yaml\`; where there is
 one, it must say \`enabled: true\` (\`github_comment\` and \`log\` are always there).
 
 \`retry\` takes the keys of [\`retry\`](#retries-retry) but \`run_tries\`. What a route says wins over it.
@@ -146,15 +149,6 @@ function table(properties: Readonly<Record<string, JsonSchema>>): string {
   return markdownTable(head, rows);
 }
 
-function markdownTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
-  const line = (cells: readonly string[]) => `| ${cells.map((cell) => cell.replaceAll("|", "\\|")).join(" | ")} |\n`;
-  return `${line(head)}|${"---|".repeat(head.length)}\n${rows.map(line).join("")}`;
-}
-
-function code(text: string): string {
-  return `\`${text}\``;
-}
-
 const typeNames: Readonly<Record<string, string>> = { string: "text", number: "number", object: "mapping" };
 
 /** A key's type in words. */
@@ -219,5 +213,6 @@ ${markdownTable(["Provider", "API key", "Instead of `model.name`", "Instead of `
 
 if (import.meta.main) {
   writeFileSync(pagePath, configurationPage());
-  console.log("Wrote docs/configuration.md");
+  writeFileSync(targetsPagePath, withTable(readFileSync(targetsPagePath, "utf8")));
+  console.log("Wrote docs/configuration.md and the table of docs/targets.md");
 }

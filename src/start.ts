@@ -1,13 +1,17 @@
 import { hostname } from "node:os";
 import { join } from "node:path";
 import * as agents from "./agent/registry.ts";
+import { changesThatWait } from "./config/kept.ts";
 import type { Config } from "./config/load.ts";
 import { filePlace, storePlace } from "./config/subscriptions.ts";
 import { UserError } from "./core/errors.ts";
 import { newId } from "./core/id.ts";
+import { Attendants } from "./gateway/attendants.ts";
+import { checkTargetsInUse } from "./gateway/checkup.ts";
 import { ClockWatch } from "./gateway/clock-watch.ts";
 import { Deliveries } from "./gateway/deliver.ts";
 import type { Gateway } from "./gateway/gateway.ts";
+import { storeMemory } from "./gateway/memory.ts";
 import { LocalRates } from "./gateway/rates.ts";
 import { Reload } from "./gateway/reload.ts";
 import { Retention } from "./gateway/retention.ts";
@@ -108,13 +112,16 @@ async function startLocked(
   const reload = new Reload({
     load,
     files: [first.home.config, first.home.dotenv],
-    apply: (next) => replace(parts, first, next),
+    apply: (next) => replace(parts, first, next, role),
     log,
     everyMs: reloadMs,
   });
   const server = await openDoor(parts, role);
   worker.start();
+  // A gateway that only receives sends no messages of its own but direct ones, for which targets open what they need.
+  if (role !== "ingest") parts.attendants.reconsider();
   await reload.start();
+  const checkup = parts.checkUp();
   return {
     config: first,
     address: server,
@@ -127,7 +134,8 @@ async function startLocked(
       log.info({ timeoutMs: shutdownTimeoutMs }, "Stopping: no more requests are taken, what runs may finish");
       await Promise.all([server?.close(shutdownTimeoutMs), worker.drain(shutdownTimeoutMs)]);
       end.abort();
-      await Promise.all([worker.settle(), parts.retention.stop(), parts.clockWatch.stop()]);
+      const keepers = [parts.attendants, parts.retention, parts.clockWatch];
+      await Promise.all([worker.settle(), checkup, ...keepers.map((keeper) => keeper.stop())]);
       await ledger.close();
       lock?.release();
       log.info({}, "Stopped");
@@ -182,6 +190,7 @@ async function assemble(first: Config, sink: LogSink, role: Role, signal: AbortS
     home: first.home,
     place: store.isShared ? storePlace(store) : filePlace(first.home.subscriptions),
     ledger,
+    memory: storeMemory(store),
     log,
     now,
     leaseMs,
@@ -200,12 +209,17 @@ async function assemble(first: Config, sink: LogSink, role: Role, signal: AbortS
     store.announce("jobs");
   };
   const gateway: Gateway = Object.assign(withRoutes, { deliveries, rates, wake });
+  const { memory } = common;
+  const { isShared } = store;
+  const settings = () => inForce.config;
+  const attendants = new Attendants({ settings, memory, log, owner, isShared, leaseMs, now });
   const retention = new Retention({ store, settings: () => inForce.config.retention, log, now });
   const clockWatch = watchClock(store, retention, log);
   await ledger.takeOver();
   await routes.refresh();
   store.watch((news) => hear(news, worker, routes));
-  return { inForce, gateway, worker, ledger, routes, rates, retention, clockWatch, log };
+  const checkUp = async () => (role === "ingest" ? undefined : checkTargetsInUse(withRoutes));
+  return { inForce, gateway, worker, ledger, routes, rates, attendants, retention, clockWatch, checkUp, log };
 }
 
 /** The ledger goes by this machine's clock, or by its database's; either may be set. */
@@ -221,27 +235,13 @@ function hear(news: News, worker: Worker, routes: Routes): void {
 }
 
 /** Puts another configuration in force. */
-function replace({ inForce, rates, routes, worker, log }: Parts, first: Config, next: Config): void {
-  tellWhatWaits(first, next, log);
+function replace(parts: Parts, first: Config, next: Config, role: Role): void {
+  const { inForce, rates, routes, worker, attendants, log } = parts;
+  const keys = changesThatWait(first, next);
+  if (keys.length > 0) log.warn({ keys }, "These changes take effect at the next start");
   inForce.config = next;
   rates.limit = next.webhook.rateLimit;
   routes.rebuild();
   worker.reconsider();
-}
-
-/** Says which changes a running gateway cannot follow. */
-function tellWhatWaits(first: Config, next: Config, log: Log): void {
-  const before = keptAtStart(first);
-  const after = keptAtStart(next);
-  const keys = Object.keys(before).filter((key) => before[key] !== after[key]);
-  if (keys.length > 0) log.warn({ keys }, "These changes take effect at the next start");
-}
-
-function keptAtStart({ webhook, logLevel, store, leaseMs }: Config): Readonly<Record<string, unknown>> {
-  const place =
-    store.kind === "postgres" ? { url: store.url, schema: store.schema } : { url: undefined, schema: undefined };
-  return {
-    ...{ host: webhook.host, port: webhook.port, "log.level": logLevel },
-    ...{ "store.url": place.url, "store.schema": place.schema, "store.lease": leaseMs },
-  };
+  if (role !== "ingest") attendants.reconsider();
 }

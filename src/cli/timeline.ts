@@ -88,8 +88,16 @@ function runEntries(run: RunRecord): Entry[] {
 
 function messageEntries(message: MessageRecord, job: JobRecord): Entry[] {
   const name = nameOf(message);
-  const tries = message.attempts.flatMap((attempt) => attemptEntries(attempt, message, name));
-  return [...tries, ...fate(message, job, name)];
+  const end = endOf(message, job);
+  const tries = message.attempts.flatMap((attempt) => attemptEntries(attempt, message, name, end));
+  return [...tries, ...fate(message, job, name, end)];
+}
+
+/** How a message was given up: for good, or for another that goes instead. */
+function endOf({ id, state }: MessageRecord, { messages }: JobRecord): string {
+  if (state === "dead") return "given up";
+  const next = state === "replaced" && messages.find(({ replaces }) => replaces === id);
+  return next ? `given up, and goes to ${nameOf(next)} instead` : "";
 }
 
 function nameOf({ target, extra }: MessageRecord): string {
@@ -99,19 +107,19 @@ function nameOf({ target, extra }: MessageRecord): string {
   return oneLine(`${target}${address && ` (${address})`}`);
 }
 
-function attemptEntries(attempt: AttemptRecord, message: MessageRecord, name: string): Entry[] {
+function attemptEntries(attempt: AttemptRecord, message: MessageRecord, name: string, end: string): Entry[] {
   if (attempt.endedAt === null) return [{ at: attempt.startedAt, text: `sending to ${name}` }];
   if (attempt.outcome === "sent")
     return [{ at: attempt.endedAt, text: `sent to ${name}${because(message.reference)}` }];
   const isLast = attempt === message.attempts.at(-1);
   const next = isLast && message.state === "pending" ? `; next try ${moment(message.dueAt)}` : "";
-  const end = isLast && message.state === "dead" ? "; given up" : "";
-  const text = `try ${attempt.number} to ${name} ${attempt.outcome ?? "ended"}${because(attempt.error)}${next}${end}`;
+  const last = isLast && end !== "" ? `; ${end}` : "";
+  const text = `try ${attempt.number} to ${name} ${attempt.outcome ?? "ended"}${because(attempt.error)}${next}${last}`;
   return [{ at: attempt.endedAt, text }];
 }
 
 /** Where a message stands that its tries do not tell of. */
-function fate(message: MessageRecord, job: JobRecord, name: string): Entry[] {
+function fate(message: MessageRecord, job: JobRecord, name: string, end: string): Entry[] {
   const { state, reason, attempts } = message;
   const last = attempts.at(-1);
   const at = last?.endedAt ?? message.readyAt ?? job.updatedAt;
@@ -121,5 +129,5 @@ function fate(message: MessageRecord, job: JobRecord, name: string): Entry[] {
   if (state === "cancelled") return [{ at: job.updatedAt, text: `${name} will not be sent` }];
   // Its reason may say more than the last try does: after how many of them, or that nobody knows whether it arrived.
   const isSaid = reason === null || reason === last?.error || job.runs.some((run) => run.reason === reason);
-  return state === "dead" && !isSaid ? [{ at, text: `${name} given up${because(reason)}` }] : [];
+  return end !== "" && !isSaid ? [{ at, text: `${name} ${end}${because(reason)}` }] : [];
 }

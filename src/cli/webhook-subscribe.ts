@@ -1,7 +1,8 @@
 import { randomBytes } from "node:crypto";
 import { type Config, loadConfig } from "../config/load.ts";
+import { addressKeys } from "../config/outlets.ts";
 import { findTarget } from "../config/platforms.ts";
-import { addressKeys, badRouteName } from "../config/route.ts";
+import { badRouteName } from "../config/route.ts";
 import { buildSubscriptions, type Entries } from "../config/subscriptions.ts";
 import { UserError } from "../core/errors.ts";
 import { isList, isObject, parseJson } from "../core/json.ts";

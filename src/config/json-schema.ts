@@ -5,7 +5,7 @@ import * as sandboxes from "../sandbox/registry.ts";
 import { operators } from "../select/operators.ts";
 import * as targets from "../target/registry.ts";
 import type { AddressField, Setting, Target } from "../target/target.ts";
-import { addressKeys } from "./route.ts";
+import { addressKeys } from "./outlets.ts";
 import { configSchema } from "./schema.ts";
 
 /** The part of JSON Schema 2020-12 that is used here. `x-env` names the environment variables that win over a key. */
@@ -41,8 +41,8 @@ type Schemas = Readonly<Record<string, JsonSchema>>;
 const all: readonly Target[] = Object.values(targets);
 
 /**
- * The JSON Schema of `config.yaml` for editors. It is stricter than the program in three ways: it does not know sections of
- * targets that this version lacks (the program warns), numbers in quotes, and mistakes in sections that are switched off.
+ * The JSON Schema of `config.yaml` for editors. It is stricter than the program in two ways: it does not know numbers in
+ * quotes, and mistakes in sections that are switched off.
  */
 export function configJsonSchema(): JsonSchema {
   const schema = z.toJSONSchema(configSchema, { io: "input" }) as JsonSchema;
@@ -67,7 +67,10 @@ function registryDefinitions(): Schemas {
     agentBackend: { title: "name", enum: Object.keys(agents) },
     terminalBackend: { title: "name", enum: Object.keys(sandboxes) },
     tool: { title: "name", enum: Object.keys(tools) },
-    delivery: { anyOf: [{ title: "target", type: "string", enum: names }, ...all.map(deliveryTo)] },
+    destination: { anyOf: [{ title: "target", type: "string", enum: names }, ...all.map((one) => deliveryTo(one))] },
+    delivery: {
+      anyOf: [{ title: "target", type: "string", enum: names }, ...all.map((one) => deliveryTo(one, { fallback }))],
+    },
     deliverExtra: { title: "mapping", ...strict(addressProperties(all)) },
     ...filterDefinitions(),
   };
@@ -77,11 +80,16 @@ function namesOf({ name, neutralName }: Target): string[] {
   return neutralName === undefined ? [name] : [name, neutralName];
 }
 
+const fallback: JsonSchema = {
+  $ref: "#/$defs/fallback",
+  description: "Where a message goes that is given up: to the first of these, to the next when that gives it up too",
+};
+
 /** `{to: name, …}` in a list of targets. */
-function deliveryTo(target: Target): JsonSchema {
+function deliveryTo(target: Target, others: Schemas = {}): JsonSchema {
   // Last: a target may have a key "to" in its address, which only deliver_extra can hold.
   const to = { type: "string", enum: namesOf(target), description: "The target" };
-  return { title: target.name, ...strict({ ...addressProperties([target]), to }), required: ["to"] };
+  return { title: target.name, ...strict({ ...addressProperties([target]), ...others, to }), required: ["to"] };
 }
 
 function strict(properties: Schemas): JsonSchema {
@@ -124,7 +132,9 @@ function definitionOf({ name }: Target): string {
 
 function platformSection({ settings, isPlatform }: Target): JsonSchema {
   const keys = Object.fromEntries(
-    Object.entries(settings).map(([name, setting]) => [name, settingSchema(name, setting)]),
+    Object.entries(settings).flatMap(([name, setting]) =>
+      [name, ...(setting.alternatives ?? [])].map((key) => [key, settingSchema(name, setting)]),
+    ),
   );
   const need = isPlatform ? "Must be true where there is a section" : "Has no effect: the target is always there";
   const enabled = { $ref: "#/$defs/flag", description: need };
@@ -146,6 +156,9 @@ const kinds: Readonly<Record<Setting["kind"], JsonSchema>> = {
   integer: { title: "whole number", type: ["integer", "string", "null"], pattern: "^\\s*-?\\d{1,15}\\s*$" },
   boolean: { $ref: "#/$defs/flag" },
   url: { title: "address", type: ["string", "null"], pattern: "^\\s*[hH][tT][tT][pP][sS]?://" },
+  secret_url: { title: "secret address", type: ["string", "null"], pattern: "^\\s*[hH][tT][tT][pP][sS]?://" },
+  choice: { title: "choice", type: ["string", "null"] },
+  list: { title: "list of texts", type: ["array", "string", "null"], items: { type: "string", minLength: 1 } },
 };
 
 const id: JsonSchema = { type: ["string", "integer"] };
@@ -159,13 +172,18 @@ const homeChannel: JsonSchema = {
       chat_id: { ...id, description: "The chat" },
       thread_id: { ...id, description: "A topic in it" },
       name: { type: "string", description: "What it is, for people" },
+      platform: { type: "string", description: "Has no effect: the section says it" },
     }),
   ],
 };
 
-function settingSchema(name: string, { kind, help, env, required, default: preset }: Setting): JsonSchema {
+function settingSchema(name: string, setting: Setting): JsonSchema {
+  const { kind, choices, pattern, help, env, required, default: preset } = setting;
   return {
     ...(name === "home_channel" ? homeChannel : kinds[kind]),
+    // Blank text counts as not set.
+    ...(pattern === undefined || pattern.flags.includes("i") ? {} : { pattern: `^(?:\\s*|${pattern.source})$` }),
+    ...(choices === undefined ? {} : { enum: [...choices, null] }),
     description: required ? `${help} (needed)` : help,
     ...(preset === undefined ? {} : { default: preset }),
     ...(env === undefined ? {} : { "x-env": env }),

@@ -8,11 +8,14 @@ import * as sandboxes from "../sandbox/registry.ts";
 import type { StoreSettings } from "../store/settings.ts";
 import { joinEnvironment, readConfigFile } from "./files.ts";
 import type { Home } from "./home.ts";
-import { idleSections, type Platforms, readPlatforms, sectionProblems } from "./platforms.ts";
+import type { RouteProblem } from "./outlets.ts";
+import { unboundedTargets } from "./places.ts";
+import { type Platforms, readPlatforms, sectionProblems } from "./platforms.ts";
 import { isThere, problemAt, readYaml, type Source } from "./problems.ts";
+import { repeats } from "./repeats.ts";
 import { type RetentionSettings, retentionSettings } from "./retention.ts";
 import { globalRetry, type RetrySettings } from "./retry.ts";
-import { buildRoute, type Route, type RouteContext, type RouteProblem } from "./route.ts";
+import { buildRoute, type Route, type RouteContext } from "./route.ts";
 import type { FileConfig } from "./schema.ts";
 import { globalSecrets, secretsOf } from "./secrets.ts";
 import { secretsOfStores, storeSettings } from "./store.ts";
@@ -85,9 +88,6 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
   for (const { path, message } of sectionProblems(file.platforms, env)) {
     problems.push(problemAt(source, path, message));
   }
-  for (const name of idleSections(file.platforms)) {
-    warnings.push(`"platforms.${name}" has no effect: this version has no such target`);
-  }
   const platforms = readPlatforms(file.platforms, env);
   const store = storeSettings(file.store, home, env, problems);
   const routeContext: RouteContext = {
@@ -99,6 +99,7 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
     warn: options.warn ?? (() => {}),
   };
   const routes = buildRoutes(webhookSection, source, routeContext, problems);
+  warnings.push(...[...routes.values()].flatMap((route) => routeWarnings(route, webhookSection, platforms, source)));
   checkNames(file, source, problems);
   if (problems.length > 0) throw new ConfigError(inOrder(problems));
   if (file.admin) warnings.push('"admin" has no effect: this version has no admin side');
@@ -197,6 +198,21 @@ function buildRoutes(section: Section, source: Source, context: RouteContext, pr
   return routes;
 }
 
+function routeWarnings(route: Route, { routes = {} }: Section, platforms: Platforms, source: Source): string[] {
+  const config = routes[route.name];
+  const line = source.position(routePath(source, route.name))?.line ?? 1;
+  const found = [...unbounded(route), ...(config === undefined ? [] : repeats(route, config, platforms))];
+  return found.map((warning) => `${source.file}:${line}: ${warning}`);
+}
+
+/** Who may send to a route must not thereby be able to write to everybody, or to run up a bill. */
+function unbounded(route: Route): string[] {
+  const how = 'name the places it may go to in "allow_chat_ids"';
+  return unboundedTargets(route).map(
+    (name) => `The payload of "${route.name}" decides whom "${name}" writes to; ${how}`,
+  );
+}
+
 /** Where the schema left keys of the route out, what seems to be missing may only be written wrong. */
 function routeProblems(
   found: readonly RouteProblem[],
@@ -204,12 +220,28 @@ function routeProblems(
   source: Source,
   before: readonly Problem[],
 ): Problem[] {
-  const all = found.map((problem) => ({ path: [...path, ...problem.path], message: problem.message }));
+  const all = found.map((problem) => ({
+    path: asWritten(source.value, [...path, ...problem.path]),
+    message: problem.message,
+  }));
   const isWhole = !before.some(({ key }) => key.startsWith(`${path.join(".")}.`));
   const sure = all.filter(
     (problem) => isThere(source, problem.path) && !before.some(({ key }) => key === problem.path.join(".")),
   );
   return (isWhole ? all : sure).map((problem) => problemAt(source, problem.path, problem.message));
+}
+
+/** The path of a key in a list of one, which a route takes for its only item. */
+function asWritten(value: unknown, path: RouteProblem["path"]): (string | number)[] {
+  const written: (string | number)[] = [];
+  for (const step of path) {
+    const isSkipped = Array.isArray(value) && typeof step === "string" && !/^\d+$/.test(step);
+    if (isSkipped) written.push(0);
+    const map: unknown = isSkipped ? (value as unknown[])[0] : value;
+    written.push(step);
+    value = typeof map === "object" && map !== null ? (map as Record<string, unknown>)[step] : undefined;
+  }
+  return written;
 }
 
 function routePath(source: Source, name: string): string[] {

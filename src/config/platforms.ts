@@ -1,3 +1,4 @@
+import { UserError } from "../core/errors.ts";
 import { suggestion } from "../core/nearest.ts";
 import type { MessageRule } from "../core/retry.ts";
 import type { Environment } from "../core/types.ts";
@@ -12,6 +13,8 @@ import { targetRetrySchema } from "./schema.ts";
 export type Platforms = ReadonlyMap<string, Platform>;
 
 export type Platform = ({ readonly values: SettingValues } | { readonly unusable: string }) & {
+  /** Somebody began to set it up: there is a section that is not switched off, or one of its variables. */
+  readonly isSetUp?: boolean;
   /** What the section says of retries, over the global rules; nothing when it is left out. */
   readonly retry?: Partial<MessageRule>;
 };
@@ -20,25 +23,19 @@ const targets: readonly Target[] = Object.values(registry);
 
 export const targetNames: readonly string[] = targets.map(({ name }) => name);
 
-/** Names that the specification gives to targets, which a configuration may hold even where this version has none. */
-const specifiedPlatforms = new Set(
-  `github_comment host_a_comment sms email telegram discord slack signal whatsapp matrix mattermost homeassistant dingtalk
-   feishu wecom weixin bluebubbles qqbot`.split(/\s+/),
-);
-
 /** The target of this name or neutral name. Only what the registry lists is ever found. */
 export function findTarget(name: string): Target | undefined {
   return targets.find((target) => target.name === name || target.neutralName === name);
 }
 
-/** Whether `platforms.<name>` may stand in a configuration. */
-function isPlatformName(name: string): boolean {
-  return name === "webhook" || specifiedPlatforms.has(name) || /^chat_target_(0[1-9]|1[0-4])$/.test(name);
-}
-
-/** Sections that may stand there but that this version does nothing with. */
-export function idleSections(sections: Readonly<Record<string, unknown>>): string[] {
-  return Object.keys(sections).filter((name) => name !== "webhook" && isPlatformName(name) && !findTarget(name));
+/**
+ * The target of this name or neutral name.
+ * @throws UserError that says which name may have been meant.
+ */
+export function targetNamed(name: string): Target {
+  const target = findTarget(name);
+  if (target) return target;
+  throw new UserError(`There is no target "${name}"; ${suggestion(name, targetNames)}`);
 }
 
 /**
@@ -63,7 +60,7 @@ export function sectionProblems(sections: Readonly<Record<string, unknown>>, env
   return Object.entries(sections).flatMap(([name, section]): SectionProblem[] => {
     const path = ["platforms", name];
     const target = findTarget(name);
-    if (!target) return isPlatformName(name) ? [] : [{ path, message: unknownPlatform(name) }];
+    if (!target) return name === "webhook" ? [] : [{ path, message: unknownPlatform(name) }];
     if (section === null || section === undefined) return [];
     if (!isMapping(section)) return [{ path, message: "Expected a mapping of settings" }];
     if (name !== target.name && isMapping(sections[target.name])) {
@@ -107,7 +104,12 @@ function readPlatform(target: Target, sections: Readonly<Record<string, unknown>
   // The retry rule belongs to whoever sends, whatever the target.
   const { retry, ...own } = section ?? {};
   const parsed = targetRetrySchema.safeParse(retry ?? {});
-  return { ...readTarget(target, section && own, env), retry: parsed.success ? ownRetry(parsed.data) : {} };
+  const isSetUp = section === undefined ? hasVariable(target, env) : !isOff(section);
+  return { ...readTarget(target, section && own, env), isSetUp, retry: parsed.success ? ownRetry(parsed.data) : {} };
+}
+
+function hasVariable({ settings }: Target, env: Environment): boolean {
+  return Object.values(settings).some((setting) => setting.env?.some((name) => (env[name] ?? "").trim() !== ""));
 }
 
 function readTarget(
@@ -139,5 +141,7 @@ function isEnabled({ enabled }: Readonly<Record<string, unknown>>): boolean {
 /** The values among a target's settings that are secret. */
 export function secretSettings(name: string, values: SettingValues): string[] {
   const settings = Object.entries(findTarget(name)?.settings ?? {});
-  return settings.flatMap(([key, { kind }]) => (kind === "secret" && values[key] ? [String(values[key])] : []));
+  return settings.flatMap(([key, { kind }]) =>
+    (kind === "secret" || kind === "secret_url") && values[key] ? [String(values[key])] : [],
+  );
 }

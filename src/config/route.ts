@@ -4,10 +4,9 @@ import type { Scope } from "../compose/template.ts";
 import { INSECURE_NO_AUTH } from "../core/names.ts";
 import { suggestion } from "../core/nearest.ts";
 import { compileFilters, type Filter } from "../select/filter.ts";
-import { checkAddress } from "../target/settings.ts";
-import type { Target } from "../target/target.ts";
 import type { Home } from "./home.ts";
-import { findTarget, type Platforms, targetNames } from "./platforms.ts";
+import { type Outlet, type RouteProblem, readOutlets } from "./outlets.ts";
+import type { Platforms } from "./platforms.ts";
 import { ownRetry, type RetrySettings } from "./retry.ts";
 import type { RouteConfig } from "./schema.ts";
 
@@ -30,24 +29,14 @@ export interface Route {
   /** True when the rendered text is sent as it is, without an agent. */
   readonly isDirect: boolean;
   readonly outlets: readonly Outlet[];
+  /** The only places that a template may lead messages to; `undefined`: any. */
+  readonly allowChatIds: readonly string[] | undefined;
   /** What this route says of retries, over its targets' and the global rules (`messageRule`, `runTries`). */
   readonly retry: Partial<RetrySettings>;
   /** Runs at the same time on all gateways together; `undefined`: no bound of its own. */
   readonly maxConcurrent: number | undefined;
   /** What becomes of a run that the gateway's death cut off. */
   readonly onCrash: RouteConfig["on_crash"];
-}
-
-/** One target of a route, with the templates of its address. */
-export interface Outlet {
-  readonly target: Target;
-  readonly extra: Readonly<Record<string, string>>;
-}
-
-/** A mistake at a path inside the route. */
-export interface RouteProblem {
-  readonly path: readonly (string | number)[];
-  readonly message: string;
 }
 
 export interface RouteContext {
@@ -80,7 +69,7 @@ export function buildRoute(
   if (badName) problems.push({ path: [], message: badName });
   const secrets = routeSecrets(config, context, problems);
   const filter = routeFilter(config, context, problems);
-  const outlets = routeOutlets(config, context, problems);
+  const outlets = readOutlets(config, context.platforms, problems);
   const wantedTools = config.tools ?? context.defaultTools;
   for (const [index, tool] of (config.tools ?? []).entries()) {
     if (!Object.hasOwn(tools, tool)) {
@@ -107,6 +96,7 @@ export function buildRoute(
       tools: wantedTools,
       isDirect: config.deliver_only,
       outlets,
+      allowChatIds: config.allow_chat_ids,
       retry: ownRetry(config.retry),
       maxConcurrent: config.max_concurrent,
       onCrash: config.on_crash,
@@ -144,86 +134,4 @@ function routeFilter(config: RouteConfig, context: RouteContext, problems: Route
     problems.push({ path: path.split(".").map((step) => (/^\d+$/.test(step) ? Number(step) : step)), message });
   }
   return undefined;
-}
-
-function routeOutlets(config: RouteConfig, context: RouteContext, problems: RouteProblem[]): Outlet[] {
-  const isOne = config.deliver.length === 1;
-  const outlets = config.deliver.flatMap((delivery, index): Outlet[] => {
-    const { to, ...own } = typeof delivery === "string" ? { to: delivery } : delivery;
-    const path = ["deliver", ...(isOne ? [] : [index])];
-    const target = findTarget(to);
-    if (!target) {
-      problems.push({ path, message: `Unknown target "${to}"; ${suggestion(to, targetNames)}` });
-      return [];
-    }
-    // Keys that several targets share may be unknown to one of them.
-    const shared = isOne ? config.deliver_extra : knownKeys(config.deliver_extra, target);
-    const place = (key: string) => (Object.hasOwn(own, key) ? [...path, key] : ["deliver_extra", key]);
-    const extra = asTexts({ ...shared, ...own }, place, problems);
-    const seen = new Set(problems.map((problem) => problem.path.join(".")));
-    const found = outletProblems(config, target, extra, context, path, place);
-    problems.push(...found.filter((problem) => !seen.has(problem.path.join("."))));
-    return [{ target, extra }];
-  });
-  if (!isOne && outlets.length === config.deliver.length) problems.push(...sharedByNone(config, outlets));
-  return outlets;
-}
-
-type Place = (key: string) => (string | number)[];
-
-function outletProblems(
-  config: RouteConfig,
-  target: Target,
-  extra: Readonly<Record<string, string>>,
-  { platforms }: RouteContext,
-  path: RouteProblem["path"],
-  place: Place,
-): RouteProblem[] {
-  if (config.deliver_only && target.name === "log") {
-    const message = 'deliver_only needs a real target in "deliver", not "log"; name one, or remove deliver_only';
-    return [{ path, message }];
-  }
-  const platform = platforms.get(target.name);
-  if (!platform || "unusable" in platform) {
-    const why = platform?.unusable ?? "it is not set up";
-    return [{ path, message: `The target "${target.name}" cannot be used: ${why}` }];
-  }
-  return checkAddress(target, extra, platform.values).map(({ key, message }) => ({ path: place(key), message }));
-}
-
-/** Addresses are texts; YAML may have read an id as a number. */
-function asTexts(
-  extra: Readonly<Record<string, unknown>>,
-  place: Place,
-  problems: RouteProblem[],
-): Record<string, string> {
-  const texts = Object.entries(extra).flatMap(([key, value]): [string, string][] => {
-    if (typeof value === "string") return [[key, value]];
-    if (typeof value === "number" || typeof value === "bigint" || typeof value === "boolean")
-      return [[key, String(value)]];
-    problems.push({ path: place(key), message: "Expected text or a number" });
-    return [];
-  });
-  return Object.fromEntries(texts);
-}
-
-function knownKeys(extra: Readonly<Record<string, unknown>>, target: Target): Record<string, unknown> {
-  const known = addressKeys(target);
-  return Object.fromEntries(Object.entries(extra).filter(([key]) => known.includes(key)));
-}
-
-/** Keys of `deliver_extra` that a target understands. */
-export function addressKeys(target: Target): string[] {
-  return Object.entries(target.address).flatMap(([key, field]) => [key, ...(field.alternatives ?? [])]);
-}
-
-/** Keys of `deliver_extra` that none of several targets knows. */
-function sharedByNone(config: RouteConfig, outlets: readonly Outlet[]): RouteProblem[] {
-  const known = [...new Set(outlets.flatMap(({ target }) => addressKeys(target)))];
-  return Object.keys(config.deliver_extra)
-    .filter((key) => !known.includes(key))
-    .map((key) => ({
-      path: ["deliver_extra", key],
-      message: `Not a key of any target in "deliver"; ${suggestion(key, known)}`,
-    }));
 }

@@ -60,13 +60,32 @@ const extra = z
   .record(z.string(), z.unknown(), { error: "Expected a mapping of keys to values" })
   .meta({ id: "deliverExtra", title: "mapping" });
 
-const delivery = z.union([z.string(), z.looseObject({ to: z.string() })]).meta({ id: "delivery" });
-
 const deliveriesError = { error: "Expected a target's name, or a list of names or {to: name, …}" };
+
+/** A target with its address; a fallback inside it is refused in `route.ts`, which says how to write it. */
+const destination = z.union([z.string(), z.looseObject({ to: z.string() })]).meta({ id: "destination" });
+const fallback = z
+  .union([destination, z.array(destination)], deliveriesError)
+  .transform((value) => (Array.isArray(value) ? value : [value]))
+  .meta({ id: "fallback", title: "target, or a list of targets" });
+
+const delivery = z
+  .union([z.string(), z.looseObject({ to: z.string(), fallback: fallback.optional() })])
+  .meta({ id: "delivery" });
 const deliveries = z
   .union([delivery, z.array(delivery).min(1, deliveriesError)], deliveriesError)
   .transform((value) => (Array.isArray(value) ? value : [value]))
   .meta({ id: "deliver", title: "target, or a list of targets" });
+
+/** Texts, some of which YAML reads as numbers; those of many digits as `bigint`. */
+const idsError = { error: "Expected a list of texts or numbers" };
+const chatId = z
+  .preprocess(
+    (value) => (typeof value === "number" || typeof value === "bigint" ? String(value) : value),
+    z.string(idsError),
+  )
+  .meta({ id: "chatId", title: "text or number", type: ["string", "number"] });
+const chatIds = z.array(chatId, idsError).meta({ id: "chatIds", title: "list of texts or numbers" });
 
 /** What a route and a target may say of retries; the global section has a default for each key. */
 const messageRetryKeys = {
@@ -140,6 +159,16 @@ export const routeSchema = z
     tools: toolNames.optional().describe("Tools of the agent; those of agent.tools when not set"),
     deliver: deliveries.prefault("log").describe("Where the answer goes"),
     deliver_extra: extra.prefault({}).describe("The target's address; values are templates like the prompt"),
+    fallback: fallback
+      .prefault([])
+      .describe(
+        "Where a message goes that is given up: to the first of these, to the next when that gives it up too. For every entry of deliver that has no fallback of its own",
+      ),
+    allow_chat_ids: chatIds
+      .optional()
+      .describe(
+        "Where messages of this route may go when a template names the place (its chat, address or repository): one of these, exactly; without it, anywhere",
+      ),
     deliver_only: flag.prefault(false).describe("Send the rendered prompt as it is, without an agent"),
     retry: routeRetrySchema
       .prefault({})

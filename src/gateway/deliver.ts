@@ -7,7 +7,8 @@ import type { Event } from "../core/types.ts";
 import type { Ledger, Message } from "../ledger/ledger.ts";
 import type { Log, LogFields } from "../lib/log.ts";
 import { sleep } from "../lib/sleep.ts";
-import type { Target } from "../target/target.ts";
+import { permanent } from "../target/failure.ts";
+import type { Memory, Target } from "../target/target.ts";
 import { insist } from "./insist.ts";
 import { Paces } from "./pace.ts";
 import type { Routes } from "./routes.ts";
@@ -18,6 +19,8 @@ export interface DeliveriesOptions {
   /** Whose rules of retry apply. */
   readonly routes: Pick<Routes, "known">;
   readonly ledger: Ledger;
+  /** What targets remember. */
+  readonly memory: Memory;
   readonly log: Log;
   readonly now: () => number;
   /** Values that must not leave with a message. */
@@ -44,7 +47,7 @@ export class Deliveries {
   readonly #options: DeliveriesOptions;
   readonly #underWay = new Map<string, Promise<boolean>>();
   readonly #held = new Set<Message>();
-  readonly #sending = new Set<Promise<boolean>>();
+  readonly #sending = new Set<Promise<Sent>>();
   /** Aborted when the worker begins nothing more. */
   readonly #leave = new AbortController();
   /** Until when each target's pause was told. */
@@ -67,7 +70,10 @@ export class Deliveries {
     return this.#underWay.get(keyOf(event));
   }
 
-  /** Sends a direct delivery. True when every target took its message; otherwise the delivery id is free again. */
+  /**
+   * Sends a direct delivery. True when every target, or one of its fallback, took its message; otherwise the delivery id is
+   * free again.
+   */
   async sendNow(event: Event, messages: readonly Message[]): Promise<boolean> {
     const sending = Promise.all(messages.map((message) => this.#sendHeld(message))).then((results) =>
       results.every((isSent) => isSent),
@@ -86,10 +92,8 @@ export class Deliveries {
    * Makes one try to send a message and records how it went. True when the target took it. `mayRetry` false means that a
    * failure is final, because the sender of the event is told.
    */
-  send(message: Message, mayRetry: boolean): Promise<boolean> {
-    const sending = this.#send(message, mayRetry);
-    this.#sending.add(sending);
-    return sending.finally(() => this.#sending.delete(sending));
+  async send(message: Message, mayRetry: boolean): Promise<boolean> {
+    return (await this.#tracked(message, mayRetry)) === "sent";
   }
 
   /** Begins no further try or part of the worker's messages: what is not sent is given back. Direct deliveries go on. */
@@ -102,36 +106,50 @@ export class Deliveries {
     while (this.#sending.size > 0) await Promise.allSettled(this.#sending);
   }
 
+  /** Sends a message, and when it is given up, each that goes instead. */
   async #sendHeld(message: Message): Promise<boolean> {
+    const end = await this.#hold(message);
+    return typeof end === "object" ? this.#sendHeld(end) : end === "sent";
+  }
+
+  async #hold(message: Message): Promise<Sent> {
     this.#held.add(message);
     try {
-      return await this.send(message, false);
+      return await this.#tracked(message, false);
     } finally {
       this.#held.delete(message);
     }
   }
 
-  async #send(message: Message, mayRetry: boolean): Promise<boolean> {
+  #tracked(message: Message, mayRetry: boolean): Promise<Sent> {
+    const sending = this.#send(message, mayRetry);
+    this.#sending.add(sending);
+    return sending.finally(() => this.#sending.delete(sending));
+  }
+
+  async #send(message: Message, mayRetry: boolean): Promise<Sent> {
     const { config, routes, log, now, signal } = this.#options;
     const startedAt = now();
     const rule = messageRule(config, routes.known(message.route), message.target);
     const leave = mayRetry ? this.#leave.signal : signal;
     const patience = mayRetry ? {} : { patienceMs: directPatienceMs };
-    const end = await transmit(message, { ...this.#tools(), rule, leave, ...patience });
-    const isRecorded = await insist(() => this.#record(message, end, rule, mayRetry), log, signal);
-    this.#tell(message, end, isRecorded, now() - startedAt);
+    const tools = { ...this.#tools(), rule, leave, ...patience };
+    const end = message.refusal === null ? await transmit(message, tools) : refusedBefore(message.refusal);
+    const recorded = await insist(() => this.#record(message, end, rule, mayRetry), log, signal);
+    this.#tell(message, end, recorded, now() - startedAt);
     if (end.as === "failed" && end.error.retryAfterMs !== "never") void this.#tellPause(message.target);
-    return end.as === "sent";
+    if (end.as === "sent") return "sent";
+    return typeof recorded === "object" ? recorded : "not sent";
   }
 
   /** One by one: they may be read anew each time (`config`), and a copy of all would not follow. */
   #tools() {
-    const { config, ledger, log, secrets, signal } = this.#options;
-    return { config, ledger, log, secrets, signal, paces: this.paces };
+    const { config, ledger, memory, log, secrets, signal } = this.#options;
+    return { config, ledger, memory, log, secrets, signal, paces: this.paces };
   }
 
-  /** False when somebody else has the message. */
-  async #record(message: Message, end: End, rule: MessageRule, mayRetry: boolean): Promise<boolean> {
+  /** False when somebody else has the message. When it was given up, the one that goes instead, if any. */
+  async #record(message: Message, end: End, rule: MessageRule, mayRetry: boolean): Promise<boolean | Message> {
     const { ledger, signal } = this.#options;
     const judgement = { rule, repeats: findTarget(message.target)?.repeats ?? "doubled", mayRetry } as const;
     switch (end.as) {
@@ -156,10 +174,12 @@ export class Deliveries {
   }
 
   /** One line per try. */
-  #tell(message: Message, end: End, isRecorded: boolean, ms: number): void {
+  #tell(message: Message, end: End, recorded: boolean | Message, ms: number): void {
     const { log } = this.#options;
     const { route, eventType: event, target, id, fence } = message;
-    const line: LogFields = { route, event, target, message: id, try: fence, ms };
+    const isRecorded = recorded !== false;
+    const instead = typeof recorded === "object" ? { instead: recorded.target } : {};
+    const line: LogFields = { route, event, target, message: id, try: fence, ms, ...instead };
     if (end.as === "sent" && isRecorded) log.info({ ...line, reference: end.reference }, "Message sent");
     else if (end.as === "sent") log.warn({ ...line, reference: end.reference }, "Message sent, but its lease was lost");
     else if (end.as === "failed") {
@@ -179,6 +199,13 @@ export class Deliveries {
     this.#told.set(target, pausedUntil);
     log.warn({ target, until: new Date(pausedUntil).toISOString(), failures, reason }, "Target paused");
   }
+}
+
+/** What became of a try: when it was the last one, there may be a message that goes instead. */
+type Sent = "sent" | "not sent" | Message;
+
+function refusedBefore(refusal: string): End {
+  return { as: "failed", error: permanent(refusal) };
 }
 
 function keyOf({ route, deliveryId }: Event): string {

@@ -93,9 +93,10 @@ function ignored(event: Event, { ignored: why, detail }: Declined, { ledger, log
   return { reply: { status: "ignored", ...detail }, event };
 }
 
-async function acceptRun(route: Route, event: Event, { text, drafts }: Composed, gateway: Gateway): Promise<Handled> {
+async function acceptRun(route: Route, event: Event, composed: Composed, gateway: Gateway): Promise<Handled> {
   const terms = { route: route.name, onCrash: route.onCrash };
-  const isNew = await durably(gateway, event, gateway.ledger.acceptRun(event, planOf(route, text), drafts, terms));
+  const plan = planOf(route, composed, gateway.config);
+  const isNew = await durably(gateway, event, gateway.ledger.acceptRun(event, plan, composed.drafts, terms));
   if (!isNew) return duplicate(event, gateway);
   gateway.wake();
   return { reply: { status: "accepted", route: route.name, event: event.type, delivery_id: event.deliveryId }, event };

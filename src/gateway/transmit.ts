@@ -2,11 +2,14 @@ import type { Config } from "../config/load.ts";
 import { findTarget } from "../config/platforms.ts";
 import { DeliveryError } from "../core/errors.ts";
 import type { MessageRule } from "../core/retry.ts";
-import { redact, splitText } from "../core/text.ts";
+import { splitText } from "../core/split.ts";
+import { redact } from "../core/text.ts";
 import { type Ledger, type Message, partKey } from "../ledger/ledger.ts";
 import type { Log } from "../lib/log.ts";
-import { readAddress } from "../target/settings.ts";
-import type { Part, Receipt, SettingValues, Target } from "../target/target.ts";
+import { readAddress } from "../target/address.ts";
+import { markdownToPlain } from "../target/markup/plain.ts";
+import { plainText } from "../target/neutralise.ts";
+import type { Memory, Part, Receipt, SettingValues, Target } from "../target/target.ts";
 import { insist } from "./insist.ts";
 import type { Paces } from "./pace.ts";
 
@@ -14,6 +17,8 @@ import type { Paces } from "./pace.ts";
 export interface TransmitTools {
   readonly config: Config;
   readonly ledger: Ledger;
+  /** What targets remember. */
+  readonly memory: Memory;
   readonly paces: Pick<Paces, "turn">;
   readonly log: Log;
   /** Values that must not leave with a message. */
@@ -89,17 +94,32 @@ async function sendParts(sending: Sending): Promise<End> {
 
 function partsOf({ message, target, values, secrets }: Sending): Part[] {
   const address = readAddress(target, message.extra, values);
-  // Services refuse blank text; an empty answer is delivered all the same (specification section 7).
-  const text = message.text.trim() === "" ? emptyText : redact(message.text, secrets());
   const { route, eventType, readyAt: firstTriedAt } = message;
-  return splitText(text, target.limit).map((one, index, { length: count }) => {
-    return { text: one, address, index, count, key: partKey(message, index), firstTriedAt, route, eventType };
+  return cut(message.text, target, secrets()).map((text, index, { length: count }) => {
+    return { text, address, index, count, key: partKey(message, index), firstTriedAt, route, eventType };
   });
+}
+
+/** A message's text as the parts in which a target gets it, without secrets. */
+export function cut(text: string, { limit }: Target, secrets: readonly string[]): string[] {
+  // First of all, because a character that is dropped from within a secret would hide it.
+  const clean = plainText(text);
+  // Services refuse blank text; an empty answer is delivered all the same (specification section 7).
+  return splitText(/[^\s\p{Cf}]/u.test(clean) ? withoutSecrets(clean, secrets) : emptyText, limit);
+}
+
+/** Marks within a secret (`se**cr**et`) would be gone where a target renders them: then the text goes out without any. */
+function withoutSecrets(text: string, secrets: readonly string[]): string {
+  const redacted = redact(text, secrets);
+  if (!/[*_~`\\]/.test(redacted)) return redacted;
+  const words = markdownToPlain(redacted);
+  const redactedWords = redact(words, secrets);
+  return redactedWords === words ? redacted : redactedWords;
 }
 
 /** Sends a part when its turn has come, unless an earlier try has, or the message must be let go of before. */
 async function sendPart(part: Part, isUnsure: boolean, sending: Sending): Promise<Receipt | End> {
-  const { message, target, values, config, ledger, paces, log, leave, signal, patienceMs } = sending;
+  const { message, target, values, config, ledger, memory, paces, log, leave, signal, patienceMs } = sending;
   // A process that stood still must not send what another gateway has taken over meanwhile.
   if (!ledger.holds(message)) return { as: "lapsed" };
   if (leave.aborted) return { as: "left" };
@@ -108,16 +128,16 @@ async function sendPart(part: Part, isUnsure: boolean, sending: Sending): Promis
   const patience = patienceMs === undefined ? {} : { patienceMs };
   if (!(await paces.turn(target, placeOf(part, target), { signal: leave, ...patience }))) return { as: "left" };
   if (!ledger.holds(message)) return { as: "lapsed" };
-  return target.send(part, values, { env: config.env, log, signal });
+  return target.send(part, values, { env: config.env, log, memory, signal });
 }
 
 /** What an earlier try came to whose end nobody knows. `undefined`: the part is to be sent, again or for the first time. */
 async function earlierTry(part: Part, sending: Sending): Promise<Receipt | End | undefined> {
-  const { target, values, config, log, signal, rule } = sending;
+  const { target, values, config, memory, log, signal, rule } = sending;
   if (target.repeats === "recognised") return undefined;
   if (target.repeats === "findable") {
     try {
-      return await target.find(part, values, { env: config.env, log, signal });
+      return await target.find(part, values, { env: config.env, log, memory, signal });
     } catch (error) {
       if (!(error instanceof DeliveryError)) throw error;
       const { message, retryAfterMs, cause } = error;
@@ -129,7 +149,7 @@ async function earlierTry(part: Part, sending: Sending): Promise<Receipt | End |
 }
 
 /** What the pace of a place is kept for. */
-function placeOf({ address }: Part, { pace }: Target): string {
+export function placeOf({ address }: Part, { pace }: Target): string {
   const field = pace?.perPlace?.field;
   return field === undefined ? "" : (address[field] ?? "");
 }

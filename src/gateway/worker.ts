@@ -229,6 +229,7 @@ export class Worker {
   async #runAgent(job: Job, signal: AbortSignal): Promise<Outcome> {
     const { agent, config, sandbox } = this.#options;
     const { plan, route, eventType, deliveryId } = job;
+    if (plan.hopeless !== undefined) return forNothing(plan.hopeless);
     try {
       const skill = await this.#findSkill(job);
       const request = { route, eventType, deliveryId, prompt: plan.prompt, skill, tools: plan.tools };
@@ -264,6 +265,12 @@ const notBegun: Outcome = {
   transient: true,
   transcript: [],
 };
+
+/** A run costs money, and this one's answer could go nowhere. */
+function forNothing(why: string): Outcome {
+  const reason = `No agent was asked, because no target would take the answer: ${why}`;
+  return { status: "failed", reason, transient: false, transcript: [] };
+}
 
 function reasonOf(outcome: Outcome): string | undefined {
   return outcome.status === "completed" ? undefined : outcome.reason;

@@ -10,9 +10,11 @@ import type {
   NewJob,
   NewMessage,
   NextDue,
+  Place,
   Store,
   TargetTrouble,
 } from "../store/store.ts";
+import { type Draft, fallbackText, placesIn } from "./fallback.ts";
 import { Reach } from "./reach.ts";
 import { afterFailure, healthAfter, jitteredMs, type Repeats, runRule, unsureReason } from "./retry.ts";
 import { eventRow, resultRow } from "./rows.ts";
@@ -24,15 +26,8 @@ export interface Plan {
   /** Names, the first one found is used. */
   readonly skills: readonly string[];
   readonly tools: readonly string[];
-}
-
-/** A message as the request path composes it: where it goes. */
-export interface Draft {
-  readonly target: string;
-  /** Rendered `deliver_extra`. */
-  readonly extra: Readonly<Record<string, string>>;
-  /** Names the place it goes to: messages of one lane are sent one after the other. `null`: in no order. */
-  readonly lane: string | null;
+  /** Why no place that the answer could go to will take it; then there is no run. */
+  readonly hopeless?: string;
 }
 
 /** Whose rules an accepted run follows. */
@@ -66,6 +61,10 @@ export interface Message extends Leased {
   /** Parts that the target took in earlier tries. */
   readonly partsSent: number;
   readonly failures: number;
+  /** Why it must not be sent; `null` when nothing is against it. */
+  readonly refusal: string | null;
+  /** Where it goes instead when it is given up. */
+  readonly fallback: readonly Place[];
   /** When its text was known: its age counts from here, and no try of it can have begun before. */
   readonly readyAt: number;
   /** True when the target may have taken the next part in an earlier try. */
@@ -187,7 +186,8 @@ export class Ledger {
     const known = { text, partsSent: 0, failures: 0, isUnsure: false, route: event.route, eventType: event.type };
     const lease = { fence: 1, leaseUntil, readyAt: leaseUntil - this.#options.leaseMs };
     return messages.map(({ id, target }, index) => {
-      return { id, target, extra: drafts[index]?.extra ?? {}, ...known, ...lease };
+      const { extra = {}, refusal = null, fallback = [] } = drafts[index] ?? {};
+      return { id, target, extra, refusal, fallback, ...known, ...lease };
     });
   }
 
@@ -223,9 +223,10 @@ export class Ledger {
   async takeMessages(take: Take): Promise<Message[]> {
     const claim = this.#claim(take);
     const messages = await this.#reach.listen(this.#store.claimMessages(claim));
-    return messages.map(({ extra, ...message }) => ({
+    return messages.map(({ extra, fallback, ...message }) => ({
       ...message,
       extra: JSON.parse(extra) as Record<string, string>,
+      fallback: placesIn(fallback),
       leaseUntil: claim.leaseUntil,
     }));
   }
@@ -262,43 +263,50 @@ export class Ledger {
 
   /** The target took the last part. False when somebody else has the message, and will send it again. */
   async sent(message: Message, reference: string | undefined): Promise<boolean> {
-    return this.#finish(message, {
+    const answer = await this.#finish(message, {
       outcome: "sent",
       error: null,
       reference: reference ?? null,
       next: { move: "take" },
       health: { mark: "well" },
     });
+    return answer !== false;
   }
 
-  /** Records a failed try, and with it when the next one is, or the end. False when somebody else has the message. */
-  async failed(message: Message, error: DeliveryError, judgement: Judgement): Promise<boolean> {
+  /**
+   * Records a failed try, and with it when the next one is, or the end. False when somebody else has the message. When it
+   * was given up and its fallback goes on, answers the message that goes instead; that of a direct delivery is held by the
+   * caller, who must end it too.
+   */
+  async failed(message: Message, error: DeliveryError, judgement: Judgement): Promise<boolean | Message> {
     const now = this.#options.now();
     const { rule, repeats, mayRetry, isTargetsFault } = judgement;
     const failed = { failures: message.failures + 1, readyAt: message.readyAt, now, error, repeats };
     const next = mayRetry ? afterFailure(rule, failed, this.#options.random) : { giveUp: error.message };
-    return this.#finish(message, {
-      outcome: error.sent === "maybe" ? "unknown" : "refused",
-      error: "giveUp" in next ? next.giveUp : error.message,
-      reference: null,
-      next: "giveUp" in next ? { move: "giveUp" } : { move: "retry", ...next },
-      health: isTargetsFault ? healthAfter(error, now) : null,
-    });
+    const outcome = error.sent === "maybe" ? "unknown" : "refused";
+    const health = isTargetsFault ? healthAfter(error, now) : null;
+    if (!("giveUp" in next)) {
+      const retry = { move: "retry", ...next } as const;
+      return (await this.#finish(message, { outcome, error: error.message, next: retry, health })) !== false;
+    }
+    // A gateway that ends would go through the whole fallback of a direct delivery in vain.
+    const fallback = mayRetry || isTargetsFault ? message.fallback : [];
+    return this.#giveUp({ ...message, fallback }, { outcome, error: next.giveUp, health });
   }
 
-  /** Gives a message up without another try, because an earlier one may have gone through. False: somebody else has it. */
-  async giveUpUnsure(message: Message): Promise<boolean> {
+  /**
+   * Gives a message up without another try, because an earlier one may have gone through. False when somebody else has it,
+   * or the message that goes instead, as `failed` does.
+   */
+  async giveUpUnsure(message: Message): Promise<boolean | Message> {
     const error = unsureReason("an earlier try ended without an answer");
-    return this.#finish(message, {
-      ...{ outcome: "unknown", error, reference: null },
-      ...{ next: { move: "giveUp" }, health: null },
-    });
+    return this.#giveUp(message, { outcome: "unknown", error, health: null });
   }
 
   /** Gives a message back unharmed, to be sent on by whoever takes it next. False when somebody else has it. */
   async release(message: Message, reason: string): Promise<boolean> {
     const next = { move: "retry", dueAt: this.#options.now(), leaveLane: false } as const;
-    return this.#finish(message, { outcome: "released", error: reason, reference: null, next, health: null });
+    return (await this.#finish(message, { outcome: "released", error: reason, next, health: null })) !== false;
   }
 
   /** Moves the leases on. Answers the ids that somebody else has meanwhile. */
@@ -372,13 +380,26 @@ export class Ledger {
     if (!accepted?.duplicate) this.#withdrawals.add(id);
   }
 
-  #finish(message: Message, end: Omit<FinishAttemptArgs, "id" | "fence" | "now">): Promise<boolean> {
-    return this.#reach.listen(this.#store.finishAttempt({ ...held(message), now: this.#options.now(), ...end }));
+  async #giveUp(message: Message, end: Pick<End, "outcome" | "error" | "health">): Promise<boolean | Message> {
+    const { now, leaseUntil } = this.#lease();
+    const [place, ...fallback] = message.fallback;
+    if (!place) return (await this.#finish(message, { ...end, next: { move: "giveUp" } })) !== false;
+    const successor = { id: newId(now), leaseUntil };
+    const answer = await this.#finish(message, { ...end, next: { move: "giveUp", successor } });
+    if (answer !== "replaced") return answer;
+    const { target, extra, refusal } = place;
+    const fresh = { partsSent: 0, failures: 0, readyAt: now, isUnsure: false, fence: 1 };
+    return { ...message, ...fresh, ...successor, target, extra, refusal, fallback };
   }
 
-  #newMessage(draft: Draft, text: string | null): NewMessage {
-    const { target, extra, lane } = draft;
-    return { id: newId(this.#options.now()), target, extra: JSON.stringify(extra), lane, text };
+  #finish(message: Message, end: End): ReturnType<Store["finishAttempt"]> {
+    const ended = { ...held(message), now: this.#options.now(), reference: null, ...end };
+    return this.#reach.listen(this.#store.finishAttempt(ended));
+  }
+
+  #newMessage({ target, extra, lane, refusal, fallback }: Draft, text: string | null): NewMessage {
+    const message = { id: newId(this.#options.now()), target, extra: JSON.stringify(extra), lane, text };
+    return { ...message, refusal, fallback: fallbackText(fallback) };
   }
 
   #claim({ limit, active, limits }: Take) {
@@ -396,6 +417,9 @@ export class Ledger {
 export function partKey(message: Pick<Message, "id">, index: number): string {
   return keyOf(message.id, index);
 }
+
+/** How a try ended, whose message is known. */
+type End = Omit<FinishAttemptArgs, "id" | "fence" | "now" | "reference"> & { readonly reference?: string | null };
 
 function held({ id, fence }: Held): Held {
   return { id, fence };

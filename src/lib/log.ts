@@ -61,5 +61,10 @@ function readable(line: string): string {
     .filter(([, value]) => value !== undefined)
     .map(([key, value]) => `${key}=${typeof value === "string" ? value : JSON.stringify(value)}`)
     .join(" ");
-  return `${String(time).slice(11, 19)} ${String(level).padEnd(5)} ${String(msg)}${rest && `  ${rest}`}\n`;
+  return `${String(time).slice(11, 19)} ${String(level).padEnd(5)} ${ownLine(`${msg}${rest && `  ${rest}`}`)}\n`;
+}
+
+/** What a stranger wrote begins no line that looks like one of the log's, and moves no cursor. */
+function ownLine(text: string): string {
+  return text.replaceAll(/\r\n?|\n/g, `\n${" ".repeat(15)}| `).replaceAll(/[^\P{C}\n\t\u200b-\u200d\u2060]/gu, "");
 }

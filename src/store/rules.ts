@@ -71,6 +71,16 @@ export const rules: readonly Rule[] = [
       where ${among(atTheFront, "m.state")} and ${among(atTheFront, "f.state")}`,
     says: ({ id, other }) => `The messages ${other} and ${id} go to the same place and are both on their way`,
   },
+  {
+    sql: `select m.id from messages m where m.state = 'replaced'
+      and not exists (select 1 from messages n where n.job_id = m.job_id and n.replaces = m.id)`,
+    says: ({ id }) => `The message ${id} was given up for the next of its fallback, but there is none`,
+  },
+  {
+    sql: `select n.id, m.id as other, m.state from messages n join messages m on m.id = n.replaces
+      where m.state <> 'replaced' or m.job_id <> n.job_id`,
+    says: ({ id, other, state }) => `The message ${id} goes instead of ${other}, but that one is "${state}"`,
+  },
   ...leases("job", "jobs", "running"),
   ...leases("message", "messages", "sending"),
   ...tries("run", "job", "runs", "jobs", "running"),

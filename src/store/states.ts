@@ -9,7 +9,7 @@ export const jobStates = {
   waiting: "cannot run yet; the reason says what is missing",
   running: "an agent works on it, under a lease",
   delivering: "the text is known; its messages are being sent",
-  done: "every message was sent or kept back on purpose",
+  done: "every message, or one of its fallback, was sent or kept back on purpose",
   dead: "given up; the reason says why",
   refused: "a direct delivery failed and the sender was told so",
   cancelled: "stopped by hand",
@@ -24,6 +24,7 @@ export const messageStates = {
   sent: "the target took it",
   kept: "kept back, because the answer was exactly [SILENT]",
   dead: "given up; the reason holds the target's own words",
+  replaced: "given up; the next target of its fallback goes instead",
   cancelled: "stopped by hand before it was sent",
 } as const;
 
@@ -62,7 +63,11 @@ export const jobMoves = {
     to: "dead",
     when: "the gateway died during its run, once or again and again as its route says",
   },
-  finish: { from: ["delivering"], to: "done", when: "its last message is sent or kept" },
+  finish: {
+    from: ["delivering"],
+    to: "done",
+    when: "its last message ended and none is dead: each was sent, kept, or replaced",
+  },
   fail: { from: ["delivering"], to: "dead", when: "its last message ended and one of them is dead" },
   refuse: { from: ["delivering"], to: "refused", when: "a direct delivery failed or was cut off; the claim is freed" },
   cancel: { from: ["queued", "waiting", "running", "delivering"], to: "cancelled", when: "somebody stops it" },
@@ -84,13 +89,24 @@ export const messageMoves = {
   // From "pending" too: the lease ran out, but nobody has tried again since.
   take: { from: ["sending", "pending"], to: "sent", when: "the target took the last part" },
   giveUp: { from: ["sending"], to: "dead", when: "refused for good, or out of tries" },
+  replace: {
+    from: ["sending"],
+    to: "replaced",
+    when: "the same, and its fallback has a target that was not tried yet",
+  },
   cutOff: { from: ["sending"], to: "dead", when: "a direct delivery's lease ran out: its sender got no answer" },
   stop: { from: ["sending"], to: "cancelled", when: "its try failed after somebody stopped it" },
   cancel: { from: ["held", "waiting", "pending"], to: "cancelled", when: "somebody stops it before it is sent" },
 } as const satisfies Record<string, Move<MessageState>>;
 
 /** States in which a message needs nothing more. */
-export const finalMessageStates = ["sent", "kept", "dead", "cancelled"] as const satisfies readonly MessageState[];
+export const finalMessageStates = [
+  "sent",
+  "kept",
+  "dead",
+  "replaced",
+  "cancelled",
+] as const satisfies readonly MessageState[];
 
 /** States in which a job needs nothing more. */
 export const finalJobStates = ["done", "dead", "refused", "cancelled"] as const satisfies readonly JobState[];

@@ -63,8 +63,11 @@ export interface Operations {
   /**
    * Ends the attempt that `fence` stands for, and the job when it was its last message: `done` when all went well, else
    * `dead`, or for a direct delivery `refused`, whose delivery id is then free again. False when somebody else has it.
+   * `"replaced"` when it was given up and the next target of its fallback has a message of its own now, at the end of its
+   * lane; that of a direct delivery is being sent already, held by who held the first. Somebody who stopped the job wants
+   * no fallback either.
    */
-  finishAttempt(args: FinishAttemptArgs): boolean;
+  finishAttempt(args: FinishAttemptArgs): boolean | "replaced";
 
   // ── leases
 
@@ -142,6 +145,16 @@ export interface NewMessage {
   readonly lane: string | null;
   /** Known at once for a delivery, else `null` until the agent has answered. */
   readonly text: string | null;
+  /** Why it must not be sent there, which whoever sends it has to look at; `null` when nothing is against it. */
+  readonly refusal: string | null;
+  /** JSON list of `Place`: where it goes instead, one after the other, when it is given up; `null` when nowhere. */
+  readonly fallback: string | null;
+}
+
+/** Where a message of a fallback goes. */
+export interface Place extends Pick<NewMessage, "target" | "lane" | "refusal"> {
+  /** Rendered `deliver_extra`. */
+  readonly extra: Readonly<Record<string, string>>;
 }
 
 export interface NewJob {
@@ -253,6 +266,10 @@ export interface ClaimedMessage extends Held {
   readonly partsSent: number;
   /** Tries that failed before. */
   readonly failures: number;
+  /** Why it must not be sent; `null` when nothing is against it. */
+  readonly refusal: string | null;
+  /** JSON list of `Place`: where it goes instead. */
+  readonly fallback: string | null;
   /** When its text was known: its age counts from here. */
   readonly readyAt: number;
   /** True when the target may have taken the next part in an earlier try: its answer was lost, or its gateway died. */
@@ -272,9 +289,16 @@ export interface FinishAttemptArgs extends Held {
     | { readonly move: "take" }
     /** `leaveLane`: what waits behind it for the same place need not wait any longer. */
     | { readonly move: "retry"; readonly dueAt: number; readonly leaveLane: boolean }
-    | { readonly move: "giveUp" };
+    /** `successor`: the message that begins when it has a fallback; without one nothing goes instead. */
+    | { readonly move: "giveUp"; readonly successor?: Successor };
   /** What the try says of its target; `null` when nothing. */
   readonly health: TargetHealth | null;
+}
+
+export interface Successor {
+  readonly id: string;
+  /** Until when the sender of a direct delivery is thought alive. */
+  readonly leaseUntil: number;
 }
 
 /**
@@ -372,6 +396,11 @@ export interface MessageRecord {
   readonly extra: string;
   readonly lane: string | null;
   readonly text: string | null;
+  readonly refusal: string | null;
+  /** JSON list of `Place`, whether it was needed or not. */
+  readonly fallback: string | null;
+  /** Id of the message that it goes instead of. */
+  readonly replaces: string | null;
   readonly state: MessageState;
   readonly reason: string | null;
   readonly reference: string | null;

@@ -4,19 +4,9 @@ import type { Environment } from "../core/types.ts";
 import { retryAfterMs } from "../lib/http.ts";
 import { type Finished, plainEnvironment, run } from "../lib/spawn.ts";
 import { permanent, quote } from "./failure.ts";
-import { type GhAnswer, parseGhAnswer, rateWaitMs } from "./gh_answer.ts";
+import { type GhAnswer, type GithubCall, parseGhAnswer, rateWaitMs } from "./gh_answer.ts";
+import { askByRest, restLogin } from "./gh_rest.ts";
 import type { SettingValues, TargetTools } from "./target.ts";
-
-/** One call of the `gh` program. */
-export interface GhCall {
-  /** Opens the sentence of an error, for example `Cannot comment on "owner/name#5"`. */
-  readonly action: string;
-  /** Behind `gh api -i`. Other processes can read them: nothing secret, and no text of the message. */
-  readonly args: readonly string[];
-  readonly stdin?: string;
-  /** The whole run of `gh`. */
-  readonly timeoutMs: number;
-}
 
 const maxOutputBytes = 1_048_576;
 const headers = ["-H", "Accept: application/vnd.github+json", "-H", "X-GitHub-Api-Version: 2022-11-28"];
@@ -29,18 +19,28 @@ const passedOn = [
 ];
 
 /**
- * Asks GitHub through `gh api`, and so with the login of `gh`. Any answer is one, also a failure; its words hold no token.
+ * Asks GitHub through `gh api`, and so with the login of `gh`; where there is no `gh`, with a token, if one is set. Any
+ * answer is one, also a failure; its words hold no token.
  * @throws DeliveryError when there is none.
  */
-export async function askGithub(call: GhCall, settings: SettingValues, tools: TargetTools): Promise<GhAnswer> {
+export async function askGithub(call: GithubCall, settings: SettingValues, tools: TargetTools): Promise<GhAnswer> {
   const env = childEnvironment(settings, tools.env);
-  const { args, stdin = "", timeoutMs } = call;
-  const argv = ["gh", "api", "-i", ...headers, ...args];
+  const { body, timeoutMs } = call;
+  const argv = ["gh", "api", "-i", ...headers, ...argumentsOf(call)];
+  const stdin = body === undefined ? "" : JSON.stringify(body);
   const finished = await run({ argv, env, stdin, timeoutMs, maxOutputBytes, signal: tools.signal });
+  const isAbsent = finished.end === "missing" && /^(?:ENOENT|EACCES)$/.test(finished.errorCode ?? "");
+  const login = isAbsent ? restLogin(settings, tools.env) : undefined;
+  if (login !== undefined) return askByRest(call, login, tools);
   const secrets = tokenNames.flatMap((name) => env[name] ?? []);
   const answer = parseGhAnswer(finished.stdout.toString("utf8"));
   if (answer === undefined) throw withoutAnswer(call, finished, secrets);
   return { ...answer, words: redact(answer.words, secrets) };
+}
+
+function argumentsOf({ method, path, excerpt }: GithubCall): string[] {
+  if (method === "POST") return ["-X", "POST", path, "--input", "-"];
+  return [...(excerpt === undefined ? [] : ["--jq", excerpt]), path];
 }
 
 function childEnvironment(settings: SettingValues, env: Environment): Record<string, string> {
@@ -75,14 +75,20 @@ export function refusal(action: string, answer: GhAnswer, nowMs: number): Delive
 
 function advice(status: number): string {
   if (status === 401) return "; run gh auth login or set GH_TOKEN";
-  if (status === 403 || status === 404) return "; check that the account of gh may write to the repository";
+  if (status === 403 || status === 404) return "; check that the account may write to the repository";
+  if (status < 400) return "; the repository has moved: correct its name";
   return "";
 }
 
 /** `gh` ended without an answer of the server. */
-function withoutAnswer({ action, timeoutMs }: GhCall, finished: Finished, secrets: readonly string[]): DeliveryError {
+function withoutAnswer(
+  { action, timeoutMs }: GithubCall,
+  finished: Finished,
+  secrets: readonly string[],
+): DeliveryError {
   if (finished.end === "missing") {
-    const how = "install it from https://cli.github.com or by apt-get install gh, then run gh auth login";
+    const how =
+      "install it from https://cli.github.com or by apt-get install gh, then run gh auth login, or set GH_TOKEN";
     return new DeliveryError(`${action}: the program "gh" is not on PATH; ${how}`, { sent: "no" });
   }
   if (finished.end === "timeout") {

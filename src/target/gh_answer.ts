@@ -1,8 +1,23 @@
 import { isObject, parseJson } from "../core/json.ts";
-import type { Json } from "../core/types.ts";
+import type { Json, JsonObject } from "../core/types.ts";
 import { retryAfterMs } from "../lib/http.ts";
 
-/** What `gh api -i` printed of a server's answer. */
+/** One question to GitHub's REST API. */
+export interface GithubCall {
+  /** Opens the sentence of an error, for example `Cannot comment on "owner/name#5"`. */
+  readonly action: string;
+  readonly method: "GET" | "POST";
+  /** With its query, without a slash at its start. Other processes can read it: nothing secret, and no text of the message. */
+  readonly path: string;
+  /** Of a `POST`. */
+  readonly body?: JsonObject;
+  /** What is kept of a list's items, as `jq` says it; through REST the whole items come. */
+  readonly excerpt?: string;
+  /** The whole call. */
+  readonly timeoutMs: number;
+}
+
+/** GitHub's answer, as `gh api -i` printed it or as it came. */
 export interface GhAnswer {
   readonly status: number;
   readonly headers: Headers;
@@ -43,7 +58,7 @@ function parsed(text: string): Json | undefined {
 }
 
 /** GitHub says `message`, and for a refused field `errors[].message` or `errors[]` as text. */
-function wordsOf(body: Json | undefined): string | undefined {
+export function wordsOf(body: Json | undefined): string | undefined {
   if (!isObject(body) || typeof body.message !== "string") return undefined;
   const details = Array.isArray(body.errors) ? body.errors : [];
   const more = details.map((detail: Json) => (isObject(detail) ? detail.message : detail));

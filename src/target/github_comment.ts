@@ -1,21 +1,14 @@
 import { DeliveryError } from "../core/errors.ts";
 import { isList, isObject } from "../core/json.ts";
-import { splitText } from "../core/text.ts";
 import type { Json, JsonObject } from "../core/types.ts";
+import { unsent } from "./conversation.ts";
+import { breakEmbeds } from "./embeds.ts";
 import { permanent } from "./failure.ts";
 import { askGithub, refusal } from "./gh.ts";
-import type { GhAnswer } from "./gh_answer.ts";
-import { openFence } from "./markdown.ts";
-import { neutraliseMarkdown } from "./neutralise.ts";
-import type { Part, Receipt, SettingValues, Target, TargetTools } from "./target.ts";
-
-/** Options for tests. */
-export interface GithubCommentOptions {
-  /** Each run of `gh`; 30 seconds when not set. */
-  readonly timeoutMs?: number;
-  /** Unix time in milliseconds. */
-  readonly now?: () => number;
-}
+import { type GhAnswer, rateWaitMs } from "./gh_answer.ts";
+import { isMarked, markedBody, roomBeforeMarker } from "./marker.ts";
+import { neutraliseMarkdown, plainText } from "./neutralise.ts";
+import type { Part, Receipt, SettingValues, Target, TargetOptions, TargetTools } from "./target.ts";
 
 const settings: Target["settings"] = {
   hostname: { kind: "string", help: "Host of a GitHub Enterprise Server, without https://", env: ["GH_HOST"] },
@@ -28,6 +21,21 @@ const settings: Target["settings"] = {
     kind: "secret",
     help: "Token for a GitHub Enterprise Server",
     env: ["GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN"],
+  },
+  base_url: {
+    kind: "url",
+    help: "Address of the REST API, which is asked with the token where there is no gh; found by the hostname when not set",
+    env: ["GITHUB_COMMENT_BASE_URL"],
+  },
+  allow_mentions: {
+    kind: "boolean",
+    help: "Let @names in the text reach people, and lines for bots command them",
+    default: false,
+  },
+  allow_images: {
+    kind: "boolean",
+    help: "Show images and drawings in the text, whose addresses can carry off what the agent knew; they are links else",
+    default: false,
   },
 };
 
@@ -46,14 +54,7 @@ const address: Target["address"] = {
 };
 
 /** What GitHub takes, in code points. */
-const longestBody = 65_536;
-/** Of a code block that the text leaves open: one with longer marks stays open, and its reader sees the marker. */
-const longestMarks = 20;
-const limit = {
-  unit: "codepoints",
-  max: longestBody - ending("`".repeat(longestMarks), "0".repeat(32)).length,
-  parts: 1,
-} as const;
+const limit = roomBeforeMarker(65_536);
 
 /**
  * Requests that create content. There may also be no more than 500 of them an hour, which GitHub's answers enforce
@@ -62,11 +63,12 @@ const limit = {
 const pace: Target["pace"] = { overall: { count: 80, everyMs: 60_000 } };
 
 /**
- * A comment on a GitHub issue or pull request, written by the `gh` program and so with its login (REST: "Create an issue
- * comment", which works for both). The text goes through standard input, never through an argument. GitHub has no
- * idempotency key: after a lost answer the comment is found by the hidden marker at its end.
+ * A comment on a GitHub issue or pull request, written by the `gh` program and so with its login, or with a token where
+ * there is no `gh` (REST: "Create an issue comment", which works for both). The text goes through standard input, never
+ * through an argument. GitHub has no idempotency key: after a lost answer the comment is found by the hidden marker at
+ * its end.
  */
-export function createGithubComment(options: GithubCommentOptions = {}): Target {
+export function createGithubComment(options: TargetOptions = {}): Target {
   const clock: Clock = { timeoutMs: options.timeoutMs ?? 30_000, now: options.now ?? Date.now };
   return {
     name: "github_comment",
@@ -77,23 +79,27 @@ export function createGithubComment(options: GithubCommentOptions = {}): Target 
     limit,
     pace,
     ownServer: "hostname",
+    markup: "GitHub Flavored Markdown, as it is but for images",
+    retried: "403 and 429 of a rate limit, after the time it names",
     repeats: "findable",
     send: (part, settings, tools) => send(part, settings, tools, clock),
     find: (part, settings, tools) => find(part, settings, tools, clock),
+    check: (settings, tools) => check(settings, tools, clock),
   };
 }
 
 /** The target of the registry. */
 export const github_comment: Target = createGithubComment();
 
-type Clock = Required<GithubCommentOptions>;
+/** `timeoutMs` is for each call. */
+type Clock = Required<TargetOptions>;
 
 async function send(part: Part, settings: SettingValues, tools: TargetTools, clock: Clock): Promise<Receipt> {
   const { repo, pr_number: number } = part.address;
   const action = `Cannot comment on "${repo}#${number}"`;
-  const args = ["-X", "POST", commentsOf(part), "--input", "-"];
-  const stdin = JSON.stringify({ body: commentBody(part) });
-  const answer = await askGithub({ action, args, stdin, timeoutMs: clock.timeoutMs }, settings, tools);
+  const body = { body: markedBody(part.text, part.key, limit, neutraliseFor(settings)) };
+  const call = { action, method: "POST", path: commentsOf(part), body, timeoutMs: clock.timeoutMs } as const;
+  const answer = await askGithub(call, settings, tools);
   if (answer.status !== 201) throw refusal(action, answer, clock.now());
   return isObject(answer.body) ? receipt(answer.body.html_url) : {};
 }
@@ -106,29 +112,12 @@ function receipt(url: Json | undefined): Receipt {
   return typeof url === "string" ? { reference: url } : {};
 }
 
-function commentBody({ text, key }: Part): string {
-  const shown = harmless(text);
-  const marks = openFence(shown) ?? "";
-  return shown + ending(marks.length > longestMarks ? "" : marks, key);
-}
-
-/** What is added can make the text too long; then nothing is taken for code, so that the cut brings nothing to life. */
-function harmless(text: string): string {
-  const body = neutraliseMarkdown(text);
-  if (splitText(body, limit)[0] === body) return body;
-  return splitText(neutraliseMarkdown(text, { spareCode: false }), limit)[0] ?? "";
-}
-
-/**
- * What stands behind the text: the end of a code block that it left open, and the marker. The blank line ends every other
- * block but open HTML, where a comment does not show either; what the text hides in an open `<!--` ends with the marker.
- */
-function ending(marks: string, key: string): string {
-  return `${marks === "" ? "" : `\n${marks}`}\n\n${marker(key)}`;
-}
-
-function marker(key: string): string {
-  return `<!-- postern:${key} -->`;
+/** What is done to the text, when nothing or all of it may be taken for code. */
+function neutraliseFor({ allow_mentions: mentions, allow_images: images }: SettingValues) {
+  return (text: string, how: { readonly spareCode: boolean }): string => {
+    const quiet = mentions === true ? plainText(text) : neutraliseMarkdown(text, how);
+    return images === true ? quiet : breakEmbeds(quiet, how);
+  };
 }
 
 const perPage = 100;
@@ -139,13 +128,15 @@ const clockDifferenceMs = 120_000;
 const excerpt = "[.[] | {html_url, end: .body[-100:]}]";
 
 /** Looking sends nothing, whatever becomes of it. */
-async function find(part: Part, settings: SettingValues, tools: TargetTools, clock: Clock) {
+function find(part: Part, settings: SettingValues, tools: TargetTools, clock: Clock) {
+  return unsentIfFailed(search(part, settings, tools, clock));
+}
+
+async function unsentIfFailed<Value>(looking: Promise<Value>): Promise<Value> {
   try {
-    return await search(part, settings, tools, clock);
+    return await looking;
   } catch (error) {
-    if (!(error instanceof DeliveryError)) throw error;
-    const { message, retryAfterMs, cause } = error;
-    throw new DeliveryError(message, { sent: "no", retryAfterMs, cause });
+    throw unsent(error);
   }
 }
 
@@ -159,10 +150,11 @@ async function search(
   const { repo, pr_number: number } = part.address;
   const action = `Cannot look whether the comment is on "${repo}#${number}"`;
   for (let page = 1; page <= mostPages; page += 1) {
-    const args = ["--jq", excerpt, `${commentsOf(part)}?${pageQuery(part, page)}`];
-    const answer = await askGithub({ action, args, timeoutMs: clock.timeoutMs }, settings, tools);
+    const path = `${commentsOf(part)}?${pageQuery(part, page)}`;
+    const call = { action, method: "GET", path, excerpt, timeoutMs: clock.timeoutMs } as const;
+    const answer = await askGithub(call, settings, tools);
     const comments = commentsIn(action, answer, clock.now());
-    const found = comments.find((comment) => isMarked(comment, part.key));
+    const found = comments.find(({ end, body }) => isMarked(end ?? body, part.key));
     if (found !== undefined) return receipt(found.html_url);
     if (!/;\s*rel="?next\b/.test(answer.headers.get("link") ?? "")) return undefined;
   }
@@ -182,7 +174,17 @@ function commentsIn(action: string, answer: GhAnswer, nowMs: number): readonly J
   throw new DeliveryError(`${action}: the answer is no list of comments`, { sent: "no" });
 }
 
-/** Only a marker at the very end is the gateway's: one within the text may be a stranger's copy of another. */
-function isMarked(comment: JsonObject, key: string): boolean {
-  return typeof comment.end === "string" && comment.end.trimEnd().endsWith(`\n${marker(key)}`);
+async function check(settings: SettingValues, tools: TargetTools, clock: Clock): Promise<readonly string[]> {
+  const action = "Cannot use GitHub";
+  const call = { action, method: "GET", path: "user", timeoutMs: clock.timeoutMs } as const;
+  const answer = await unsentIfFailed(askGithub(call, settings, tools));
+  const where = "Whether it may comment in a repository cannot be told without a comment";
+  // Tokens of apps and of workflows are nobody's, and may write comments all the same.
+  if (answer.status === 403 && rateWaitMs(answer, clock.now()) === undefined) {
+    return ["GitHub knows the token; whose it is cannot be told", where];
+  }
+  if (answer.status !== 200) throw unsent(refusal(action, answer, clock.now()));
+  const name = isObject(answer.body) ? answer.body.login : undefined;
+  if (typeof name !== "string") throw new DeliveryError(`${action}: the answer names no account`, { sent: "no" });
+  return [`The account is "${name}"`, where];
 }

@@ -9,6 +9,8 @@ export const log: Target = {
   settings: {},
   address: {},
   limit: { unit: "utf16", max: 2 ** 28, parts: 1 },
+  markup: "none: the text as it is",
+  retried: "when nobody reads the log",
   repeats: "doubled",
   async send(part, _settings, tools) {
     // The line may be read at a terminal, where control characters would do more than show.
@@ -23,4 +25,5 @@ export const log: Target = {
     });
     return {};
   },
+  check: async () => ["What it gets is written to the gateway's own log"],
 };

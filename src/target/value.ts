@@ -1,26 +1,33 @@
+import { lowerFirst, matches } from "./address.ts";
 import { quote } from "./failure.ts";
-import type { Setting } from "./target.ts";
+import type { Setting, SettingValue } from "./target.ts";
 
 /** A setting's value in its kind, or what was expected and what was found. */
 export type ParsedValue =
-  | { readonly value: string | number | boolean }
+  | { readonly value: Exclude<SettingValue, undefined> }
   | { readonly expected: string; readonly found: string };
 
 /**
  * Reads a value of a configuration file or of an environment variable (always text there). What stands in a secret is
  * never in the answer of a failure.
  */
-export function parseValue(kind: Setting["kind"], raw: unknown): ParsedValue {
-  return parsers[kind](raw);
+export function parseValue(setting: Pick<Setting, "kind" | "choices" | "pattern" | "help">, raw: unknown): ParsedValue {
+  const parsed = parsers[setting.kind](raw, setting);
+  const { pattern, kind, help } = setting;
+  if (!("value" in parsed) || pattern === undefined || matches({ pattern }, String(parsed.value))) return parsed;
+  return { expected: lowerFirst(help), found: kind === "secret" || kind === "secret_url" ? "other text" : found(raw) };
 }
 
-const parsers: Record<Setting["kind"], (raw: unknown) => ParsedValue> = {
+const parsers: Record<Setting["kind"], (raw: unknown, setting: Pick<Setting, "choices">) => ParsedValue> = {
   string: text,
   // A number would lose its leading zeros before anybody sees it.
   secret: (raw) => (typeof raw === "string" ? text(raw) : { expected: "text in quotes", found: kindOf(raw) }),
   integer,
   boolean,
   url,
+  secret_url: secretUrl,
+  choice,
+  list,
 };
 
 function text(raw: unknown): ParsedValue {
@@ -52,6 +59,31 @@ function url(raw: unknown): ParsedValue {
   }
   if (parsed === null || !/^https?:$/.test(parsed.protocol)) return { expected, found: found(raw) };
   return { value: (raw as string).trim().replace(/\/+$/, "") };
+}
+
+/** Kept as it is, with its query; never shown. No client sends a user and password that stand in an address. */
+function secretUrl(raw: unknown): ParsedValue {
+  const parsed = typeof raw === "string" ? URL.parse(raw.trim()) : null;
+  const isOne = parsed !== null && /^https?:$/.test(parsed.protocol);
+  if (isOne && parsed.username === "" && parsed.password === "") return { value: (raw as string).trim() };
+  const expected = "an address that begins with http:// or https://, without user and password";
+  return { expected, found: typeof raw === "string" ? "other text" : kindOf(raw) };
+}
+
+function choice(raw: unknown, { choices = [] }: Pick<Setting, "choices">): ParsedValue {
+  const word = typeof raw === "string" ? raw.trim().toLowerCase() : undefined;
+  if (word !== undefined && choices.includes(word)) return { value: word };
+  return { expected: choices.map((one) => `"${one}"`).join(" or "), found: found(raw) };
+}
+
+/** A list of texts; one text counts as a list of what stands between its commas, as environment variables write it. */
+function list(raw: unknown): ParsedValue {
+  const items = typeof raw === "string" ? raw.split(",") : raw;
+  const expected = "a list of texts";
+  if (!Array.isArray(items)) return { expected, found: found(raw) };
+  const strange = items.find((item) => typeof item !== "string" || item.trim() === "");
+  if (items.length === 0 || strange !== undefined) return { expected, found: found(strange ?? null) };
+  return { value: items.map((item: string) => item.trim()) };
 }
 
 /** What a person wrote, in words short enough for a message. */

@@ -17,8 +17,8 @@ test("config check on a good home names the address, the routes and the agent", 
 test("config check says what an empty home lacks, and shows warnings", async (t) => {
   const home = await makeHome(t);
   assert.match((await run(home, ["config", "check"])).out, /not enabled; set "platforms\.webhook\.enabled: true"/);
-  await home.write("config.yaml", "platforms: { slack: {} }");
-  assert.match((await run(home, ["config", "check"])).out, /warning {2}"platforms\.slack" has no effect/);
+  await home.write("config.yaml", "webhooks: { routes: {} }");
+  assert.match((await run(home, ["config", "check"])).out, /warning {2}\S+:1: "webhooks\.routes" is deprecated/);
 });
 
 test("config check --json is one document, good or bad", async (t) => {

@@ -3,10 +3,11 @@ import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { chmod, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
-import { describe, type TestContext, test } from "node:test";
+import { after, before, describe, type TestContext, test } from "node:test";
 import type { Finding } from "../../src/cli/doctor/finding.ts";
 import { judgeSpace, judgeTime } from "../../src/cli/doctor/machine.ts";
 import { makePrivateFolder } from "../../src/lib/file.ts";
+import { type FakeTelegram, startFakeTelegram } from "../fakes/telegram.ts";
 import { startGatewayProcess } from "../tools/gateway-process.ts";
 import { makeHome, type TestHome } from "../tools/home.ts";
 import { freePort } from "../tools/port.ts";
@@ -24,15 +25,22 @@ interface Report {
 
 const secret = "the-global-secret";
 const direct = { prompt: "x", deliver: "telegram", deliver_only: true, deliver_extra: { chat_id: "42" } };
-const telegram = { enabled: true, token: "1:token" };
+
+/** The service that every home here is set up for. */
+let telegram: FakeTelegram;
+before(async () => {
+  telegram = await startFakeTelegram("1:token");
+});
+after(() => telegram.close());
 
 /** A configuration as JSON, which is YAML too. */
 function configured(
-  parts: { readonly port?: number; readonly routes?: object; readonly sections?: object } = {},
+  parts: { readonly port?: number; readonly routes?: object; readonly sections?: object; readonly bot?: object } = {},
 ): string {
-  const { port = 0, routes = { hello: { prompt: "Say hello" } }, sections } = parts;
+  const { port = 0, routes = { hello: { prompt: "Say hello" } }, sections, bot } = parts;
   const webhook = { enabled: true, host: "127.0.0.1", port, secret, routes };
-  return JSON.stringify({ platforms: { webhook, telegram }, agent: { backend: "preview" }, ...sections });
+  const platforms = { webhook, telegram: { enabled: true, token: "1:token", base_url: telegram.baseUrl, ...bot } };
+  return JSON.stringify({ platforms, agent: { backend: "preview" }, ...sections });
 }
 
 async function examine(home: TestHome, env: Record<string, string> = {}) {
@@ -58,7 +66,7 @@ test("all is well with a gateway that runs", async (t) => {
   assert.equal(only(of("gateway")).text, `It answers at http://127.0.0.1:${port}/health`);
   assert.equal(only(of("configuration")).text, "It is valid, with 1 static routes");
   assert.match(only(of("ledger")).text, /can be read, and its schema is current$/);
-  for (const check of ["home", "size", "subscriptions", "targets", "agent", "dead events", "waiting jobs", "clock"]) {
+  for (const check of ["home", "size", "subscriptions", "agent", "dead events", "waiting jobs", "clock"]) {
     assert.equal(only(of(check)).grade, "ok", check);
   }
 });
@@ -202,6 +210,58 @@ describe("subscriptions", () => {
     assert.equal(grade, "problem");
     assert.match(text, /cannot be read: it is not JSON/);
     assert.doesNotMatch(text, /hunter2/);
+  });
+});
+
+describe("the targets", () => {
+  const bot = { home_channel: "@nowhere" };
+
+  test("that routes use or that are set up are asked, and say what is fine", async (t) => {
+    const home = await makeHome(t, { "config.yaml": configured() });
+    const { of } = await examine(home);
+    assert.deepEqual(of("targets"), [
+      {
+        ...{ check: "targets", grade: "ok", text: '"log" is set up (used by hello)' },
+        details: ["What it gets is written to the gateway's own log"],
+      },
+      {
+        ...{ check: "targets", grade: "ok", text: '"telegram" is set up (no route uses it)' },
+        details: ['The bot is "@postern_bot"'],
+      },
+    ]);
+    assert.equal(telegram.messages.length, 0);
+  });
+
+  test("that do not work are a problem where a route uses them, told with the service's words", async (t) => {
+    const home = await makeHome(t, { "config.yaml": configured({ routes: { alerts: direct }, bot }) });
+    const { code, of } = await examine(home);
+    assert.equal(code, 1);
+    const { grade, text, next } = only(of("targets"));
+    assert.equal(grade, "problem");
+    assert.match(
+      text,
+      /^"telegram" does not work \(used by alerts\): Cannot use Telegram: it answered 400 "Bad Request: chat/,
+    );
+    assert.equal(next, 'Mend it, and see with "postern target check telegram"');
+  });
+
+  test("that do not work are a warning where no route does", async (t) => {
+    const home = await makeHome(t, { "config.yaml": configured({ bot }) });
+    const { code, of } = await examine(home);
+    assert.equal(code, 0);
+    assert.deepEqual(
+      of("targets").map(({ grade }) => grade),
+      ["ok", "warning"],
+    );
+  });
+
+  test("that somebody began to set up are a warning", async (t) => {
+    const home = await makeHome(t, { "config.yaml": configured() });
+    const { code, of } = await examine(home, { EMAIL_ADDRESS: "me@example.com" });
+    assert.equal(code, 0);
+    const { grade, text } = of("targets").find((one) => one.text.includes("email"))!;
+    assert.equal(grade, "warning");
+    assert.match(text, /^"email" cannot be used \(no route uses it\): smtp_host: Missing/);
   });
 });
 

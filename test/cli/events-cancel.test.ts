@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { makeHome } from "../tools/home.ts";
 import { aClaim } from "../tools/rows.ts";
 import { keys, run, runJson, typist } from "./command.ts";
-import { arrive, makePast, send, work } from "./events.ts";
+import { arrive, elsewhere, makePast, replaced, send, work } from "./events.ts";
 
 test("cancel stops what waits, and says what will not be sent", async (t) => {
   const past = await makePast(t);
@@ -27,6 +27,19 @@ test("cancel says what had been sent already, and what is being sent at this mom
   assert.deepEqual(
     (await past.read(id)).jobs[0]?.messages.map(({ state }) => state),
     ["sent", "sending", "cancelled"],
+  );
+});
+
+test("cancel stops what goes instead of a message that was given up", async (t) => {
+  const past = await makePast(t);
+  const id = await arrive(past, { fallback: [elsewhere("8")] });
+  await work(past);
+  await send(past, replaced());
+  const { out } = await run(past.home, ["events", "cancel", id]);
+  assert.equal(out, `${id}  cancelled: 1 message will not be sent\n`);
+  assert.deepEqual(
+    (await past.read(id)).jobs[0]?.messages.map(({ state }) => state),
+    ["replaced", "cancelled"],
   );
 });
 

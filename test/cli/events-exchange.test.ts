@@ -7,7 +7,18 @@ import { makeHome, type TestHome } from "../tools/home.ts";
 import { readLedger } from "../tools/ledger.ts";
 import { aClaim, aResult } from "../tools/rows.ts";
 import { run, runJson } from "./command.ts";
-import { arrive, decline, makePast, type Past, refused, send, sendDirectly, work } from "./events.ts";
+import {
+  arrive,
+  decline,
+  elsewhere,
+  makePast,
+  type Past,
+  refused,
+  replaced,
+  send,
+  sendDirectly,
+  work,
+} from "./events.ts";
 
 /** Events in every final state, with runs, tries and a replay. */
 async function fill(past: Past): Promise<void> {
@@ -23,8 +34,9 @@ async function fill(past: Past): Promise<void> {
   await send(past, { reference: "99" });
   await send(past, { outcome: "unknown", error: "cut", next: { move: "retry", dueAt: 0, leaveLane: true } });
   await send(past);
-  await arrive(past);
+  await arrive(past, { fallback: [elsewhere("8"), { ...elsewhere("9"), refusal: "Not there" }] });
   await work(past);
+  await send(past, replaced());
   await send(past, refused);
   await arrive(past, { onCrash: "fail" });
   await work(past, { next: { move: "answer", silent: true } });
@@ -86,7 +98,7 @@ test("each line of an export is one JSON object, with the number of its format a
   const [line = "", ...rest] = out.split("\n");
   assert.deepEqual(rest, [""]);
   const event = JSON.parse(line) as Record<string, unknown> & { jobs: { plan: unknown }[] };
-  assert.deepEqual([event.format, event.id, event.state], [1, id, "queued"]);
+  assert.deepEqual([event.format, event.id, event.state], [2, id, "queued"]);
   assert.deepEqual(JSON.parse(Buffer.from(String(event.body), "base64").toString()), { text: "one\u2028two" });
   assert.deepEqual(event.jobs[0]?.plan, { prompt: "Review a fix", skills: ["careful"], tools: ["terminal"] });
 });
@@ -102,7 +114,7 @@ test("the file of an export is private, is replaced as a whole, and is left alon
   await past.home.write("config.yaml", "{}");
   const { value } = await runJson(past.home, ["events", "export", "--output", file]);
   assert.deepEqual(value, { exported: 1, file });
-  assert.match(await past.home.read("out/events.jsonl"), /^\{"format":1,/);
+  assert.match(await past.home.read("out/events.jsonl"), /^\{"format":2,/);
   assert.equal((await stat(file)).mode & 0o777, 0o600);
   assert.deepEqual(await readdir(join(past.home.folder, "out")), ["events.jsonl"]);
   const missing = await run(past.home, ["events", "export", "--output", join(past.home.folder, "no", "x.jsonl")]);
@@ -166,7 +178,7 @@ test("a line that is no event is told with its number and what to do; the others
   const lines = [
     line.slice(0, 100),
     '{"hello":"there"}',
-    change("format", 2),
+    change("format", 3),
     change("jobs", [{ ...jobs[0], state: "asleep" }]),
     change("body", "not base64!"),
     change("id", "1\n2"),
@@ -185,7 +197,7 @@ test("a line that is no event is told with its number and what to do; the others
   const expected = [
     /^Line 1: It is not JSON, perhaps because the file was cut off; export it again/,
     /^Line 2: It is no event; import what "postern events export" has written$/,
-    /^Line 3: It is in format 2, and this version reads 1; import it with a newer Postern$/,
+    /^Line 3: It is in format 3, and this version reads 2; import it with a newer Postern$/,
     /^Line 4: "jobs\.0\.state": Invalid option.*; export the event again/,
     /^Line 5: "body": /,
     /^Line 6: "id": Expected an id/,
@@ -197,6 +209,18 @@ test("a line that is no event is told with its number and what to do; the others
     (await records(home)).map((record) => record.id),
     [id],
   );
+});
+
+test("an export of a version that knew no fallbacks is imported, and its messages have none", async (t) => {
+  const past = await makePast(t);
+  await arrive(past);
+  const lines = (await run(past.home, ["events", "export"])).out;
+  const old = lines.replace('"format":2', '"format":1').replace(/,"(?:refusal|replaces|fallback)":null/g, "");
+  assert.doesNotMatch(old, /refusal|replaces|fallback/);
+  const home = await makeHome(t);
+  assert.equal((await run(home, ["events", "import", "-", "--resume"], importing(old))).code, 0);
+  const [message] = (await records(home))[0]?.jobs[0]?.messages ?? [];
+  assert.deepEqual([message?.refusal, message?.replaces, message?.fallback], [null, null, null]);
 });
 
 test("of a file that is no export at all, only the first lines are told", async (t) => {

@@ -1,10 +1,22 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { JobRecord } from "../../src/store/store.ts";
+import type { JobRecord, NewJob } from "../../src/store/store.ts";
 import { makeHome } from "../tools/home.ts";
 import { aResult } from "../tools/rows.ts";
 import { keys, run, runJson, typist } from "./command.ts";
-import { arrive, decline, makePast, type Past, refused, send, sendDirectly, twoRoutes, work } from "./events.ts";
+import {
+  arrive,
+  decline,
+  elsewhere,
+  makePast,
+  type Past,
+  refused,
+  replaced,
+  send,
+  sendDirectly,
+  twoRoutes,
+  work,
+} from "./events.ts";
 
 /** An event whose message the target refused for good. */
 async function aDeadEvent(past: Past, arrival: Parameters<typeof arrive>[1] = {}): Promise<string> {
@@ -109,6 +121,71 @@ test("a subscription is a route like any other, and a broken one is told", async
   const { code, out } = await run(past.home, ["events", "replay", other, "--route", "broken"]);
   assert.equal(code, 1);
   assert.match(out, /failed: The subscription "broken" is skipped: .*Unknown target "nowhere"/);
+});
+
+test("from the start: messages have the fallback of the route as it is now", async (t) => {
+  const past = await makePast(t);
+  const routes = { reviews: { deliver: "telegram", fallback: [{ to: "telegram", chat_id: "{chat}9" }, "log"] } };
+  const webhook = { ...twoRoutes.platforms.webhook, routes };
+  await past.home.write("config.yaml", JSON.stringify({ platforms: { ...twoRoutes.platforms, webhook } }));
+  const id = await aDeadEvent(past);
+  const { out } = await run(past.home, ["events", "replay", id, "--dry-run"]);
+  assert.match(out, /\n {2}to telegram \(chat_id=42\), else to telegram \(chat_id=79\), else to log\n$/);
+  const { value } = await runJson<{ job: NewJob }[]>(past.home, ["events", "replay", id]);
+  const places = [elsewhere("79"), { target: "log", extra: {}, lane: null, refusal: null }];
+  assert.deepEqual(value[0]?.job.messages[0]?.fallback, places);
+  const [message] = (await lastJob(past, id)).messages;
+  assert.deepEqual(JSON.parse(message?.fallback ?? ""), places);
+});
+
+/** An event whose message went on along its fallback, and was refused everywhere, or taken in the end. */
+async function anEventWithFallback(past: Past, end: typeof refused | object): Promise<string> {
+  const id = await arrive(past, { chats: ["7", "6"], fallback: [elsewhere("8")] });
+  await work(past);
+  await send(past, replaced());
+  await send(past);
+  await send(past, end);
+  return id;
+}
+
+test("from the run, or from the delivery: a message begins with the first of its targets again", async (t) => {
+  const past = await makePast(t);
+  for (const from of ["run", "delivery"]) {
+    const id = await anEventWithFallback(past, refused);
+    assert.equal((await run(past.home, ["events", "replay", id, "--from", from])).code, 0);
+    const { messages } = await lastJob(past, id);
+    const first = ["7", JSON.stringify([elsewhere("8")]), null];
+    const second = ["6", JSON.stringify([elsewhere("8")]), null];
+    assert.deepEqual(
+      messages.map(({ extra, fallback, replaces }) => [JSON.parse(extra).chat_id, fallback, replaces]),
+      from === "run" ? [first, second] : [first],
+    );
+    if (from === "run") await work(past);
+    for (const _ of messages) await send(past);
+    assert.equal((await past.read(id)).state, "done");
+  }
+});
+
+test("from the delivery: what was taken in place of another is not sent again, unless all are", async (t) => {
+  const past = await makePast(t);
+  const id = await anEventWithFallback(past, {});
+  assert.equal((await past.read(id)).state, "done");
+  const { code, out } = await run(past.home, ["events", "replay", id, "--from", "delivery"]);
+  assert.deepEqual([code, out], [1, `${id}  failed: All its messages were sent; add --all to send them again\n`]);
+  await run(past.home, ["events", "replay", id, "--from", "delivery", "--all"]);
+  assert.equal((await lastJob(past, id)).messages.length, 2);
+});
+
+test("from the run: whether the answer can go anywhere is decided anew", async (t) => {
+  const past = await makePast(t);
+  const id = await arrive(past, { plan: { hopeless: "There was no home channel" } });
+  await work(past, { result: aResult({ outcome: "failed", reason: "x", answer: null }), next: { move: "giveUp" } });
+  await run(past.home, ["events", "replay", id, "--from", "run"]);
+  assert.equal(JSON.parse((await lastJob(past, id)).plan).hopeless, undefined);
+  const other = await arrive(past, { chats: ["no chat"] });
+  await work(past, { result: aResult({ outcome: "failed", reason: "x", answer: null }), next: { move: "giveUp" } });
+  await run(past.home, ["events", "replay", other, "--from", "run"]);
+  assert.match(JSON.parse((await lastJob(past, other)).plan).hopeless, /"no chat", which is not/);
 });
 
 test("from the run: the plan and the addresses of then, and a new run", async (t) => {

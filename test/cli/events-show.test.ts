@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { aResult } from "../tools/rows.ts";
 import { run, runJson } from "./command.ts";
-import { arrive, decline, makePast, type Past, refused, send, work } from "./events.ts";
+import { arrive, decline, elsewhere, makePast, type Past, refused, replaced, send, work } from "./events.ts";
 
 /** The lines of an event's timeline, without the heading and the times. */
 async function shown({ home }: Past, id: string): Promise<string[]> {
@@ -135,6 +135,23 @@ test("the timeline of an event that was ignored first, and replayed, still tells
   ]);
 });
 
+test("the timeline of a message that was given up tells what goes instead", async (t) => {
+  const past = await makePast(t);
+  const id = await arrive(past, { fallback: [elsewhere("8"), elsewhere("9")] });
+  await work(past);
+  await send(past, replaced());
+  await send(past, { ...replaced(), error: "Given up after 8 tries: Down" });
+  assert.equal((await shown(past, id)).at(-1), "telegram (chat_id=9) is due TIME");
+  await send(past, { ...replaced(), error: "Telegram: blocked" });
+  const lines = await shown(past, id);
+  assert.deepEqual(lines.slice(-3), [
+    "try 1 to telegram (chat_id=7) refused: Telegram: chat not found; given up, and goes to telegram (chat_id=8) instead",
+    "try 1 to telegram (chat_id=8) refused: Given up after 8 tries: Down; given up, and goes to telegram (chat_id=9) instead",
+    "try 1 to telegram (chat_id=9) refused: Telegram: blocked; given up",
+  ]);
+  assert.equal((await past.read(id)).state, "dead");
+});
+
 test("what a stranger wrote makes no line of a timeline's own", async (t) => {
   const past = await makePast(t);
   const id = await arrive(past, { type: "push\n  state done", deliveryId: "1\n2", chats: ["7\n8"] });
@@ -147,7 +164,7 @@ test("what a stranger wrote makes no line of a timeline's own", async (t) => {
 
 test("--json shows everything, its times in ISO 8601 and its texts of JSON opened", async (t) => {
   const past = await makePast(t);
-  const id = await arrive(past, { payload: { a: "ä" } });
+  const id = await arrive(past, { payload: { a: "ä" }, fallback: [elsewhere("8")] });
   await work(past, { result: aResult({ inputTokens: 5, outputTokens: 6 }) });
   await send(past, { reference: "99" });
   const record = await past.read(id);
@@ -173,7 +190,12 @@ test("--json shows everything, its times in ISO 8601 and its texts of JSON opene
         messages: [
           {
             ...message,
-            ...{ extra: { chat_id: "7" }, readyAt: iso(message?.readyAt), dueAt: iso(message?.dueAt) },
+            ...{
+              extra: { chat_id: "7" },
+              fallback: [elsewhere("8")],
+              readyAt: iso(message?.readyAt),
+              dueAt: iso(message?.dueAt),
+            },
             attempts: message?.attempts.map((one) => ({
               ...one,
               ...{ startedAt: iso(one.startedAt), endedAt: iso(one.endedAt) },

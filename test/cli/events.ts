@@ -2,7 +2,7 @@ import type { TestContext } from "node:test";
 import { newId } from "../../src/core/id.ts";
 import { makePrivateFolder } from "../../src/lib/file.ts";
 import { openSqlite } from "../../src/store/sqlite.ts";
-import type { EventRecord, FinishAttemptArgs, FinishRunArgs, NewJob, Store } from "../../src/store/store.ts";
+import type { EventRecord, FinishAttemptArgs, FinishRunArgs, NewJob, Place, Store } from "../../src/store/store.ts";
 import { makeHome, type TestHome } from "../tools/home.ts";
 import { aClaim, anEndedRun, anEndedTry, newEvent } from "../tools/rows.ts";
 
@@ -64,6 +64,10 @@ export interface Arrival {
   readonly onCrash?: "rerun" | "fail";
   /** Chats of its messages to telegram. */
   readonly chats?: readonly string[];
+  /** More of the plan. */
+  readonly plan?: object;
+  /** Where each of them goes instead. */
+  readonly fallback?: readonly Place[];
 }
 
 const defaultPayload = { action: "opened", title: "a fix", chat: "7" };
@@ -73,13 +77,15 @@ export async function arrive({ store }: Past, arrival: Arrival = {}): Promise<st
   const event = arrived(arrival);
   const { receivedAt: at, route } = event;
   const { kind = "agent", chats = ["7"], prompt = "Review a fix", text = "Alert: a fix" } = arrival;
-  const plan = kind === "agent" ? { prompt, skills: ["careful"], tools: ["terminal"] } : {};
+  const plan = kind === "agent" ? { prompt, skills: ["careful"], tools: ["terminal"], ...arrival.plan } : {};
   const messages = chats.map((chat) => ({
     id: newId(at),
     target: "telegram",
     extra: JSON.stringify({ chat_id: chat }),
     lane: kind === "direct" ? null : JSON.stringify(["telegram", { chat_id: chat }]),
     text: kind === "agent" ? null : text,
+    refusal: null,
+    fallback: arrival.fallback === undefined ? null : JSON.stringify(arrival.fallback),
   }));
   const { onCrash = "rerun" } = arrival;
   const job = { id: newId(at), kind, route, plan: JSON.stringify(plan), onCrash, origin: null, messages };
@@ -129,3 +135,15 @@ export const refused = {
   error: "Telegram: chat not found",
   next: { move: "giveUp" },
 } as const;
+
+/** The same, and what goes instead begins. */
+export function replaced() {
+  const successor = { id: newId(Date.now()), leaseUntil: Date.now() + 30_000 };
+  return { ...refused, next: { move: "giveUp", successor } } as const;
+}
+
+/** Another chat of Telegram to go to. */
+export function elsewhere(chat: string): Place {
+  const lane = JSON.stringify(["telegram", { chat_id: chat }]);
+  return { target: "telegram", extra: { chat_id: chat }, lane, refusal: null };
+}

@@ -99,13 +99,13 @@ test("a gateway names address, port and routes, answers, and ends with exit 0 on
 
 test("a gateway without routes says how to make one, and a warning of the configuration is logged", async (t) => {
   const home = await makeHome(t, {
-    "config.yaml": "platforms: { webhook: { enabled: true, host: 127.0.0.1, port: 0 }, slack: {} }",
+    "config.yaml": "platforms: { webhook: { enabled: true, host: 127.0.0.1, port: 0 } }\nadmin: { port: 8645 }",
   });
   const gateway = await startGatewayProcess(t, home);
   await gateway.said(/Make a first route with \\"postern webhook subscribe NAME\\"/);
   assert.match(gateway.err, /no routes yet/);
   const warning = gateway.log().find(({ level }) => level === "warn");
-  assert.equal(warning?.msg, '"platforms.slack" has no effect: this version has no such target');
+  assert.equal(warning?.msg, '"admin" has no effect: this version has no admin side');
   assert.equal((await gateway.stop()).code, 0);
 });
 

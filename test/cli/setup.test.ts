@@ -10,6 +10,7 @@ import { readPresent } from "../../src/cli/setup/present.ts";
 import { save } from "../../src/cli/setup/save.ts";
 import { platforms } from "../../src/cli/setup/targets.ts";
 import { loadConfig } from "../../src/config/load.ts";
+import { startFakeSlack } from "../fakes/slack.ts";
 import { startFakeSmtp } from "../fakes/smtp.ts";
 import { startFakeTelegram } from "../fakes/telegram.ts";
 import { makeHome, type TestHome } from "../tools/home.ts";
@@ -570,6 +571,51 @@ test("a secret of one's own is entered unseen, and a new one can be made althoug
   assert.equal((await variablesOf(home)).WEBHOOK_SECRET, "my#own");
   const made = await talk(home, [["Secret that senders sign with", keys.down + keys.enter], ...rest], flags);
   assert.ok(made.out.includes((await variablesOf(home)).WEBHOOK_SECRET ?? "-"));
+});
+
+const gatewayFlags = [
+  ...["--enable", "--host", "127.0.0.1", "--port", "9000", "--generate-secret", "--agent-backend", "preview"],
+];
+
+test("of a service with several ways in, only what the chosen one needs is asked for, and its address stays a secret", async (t) => {
+  const slack = await startFakeSlack();
+  t.after(() => slack.close());
+  const home = await makeHome(t);
+  const script: readonly Typed[] = [
+    ["A chat target for answers?", keys.down.repeat(positionOf("slack")) + keys.enter],
+    ["How is slack reached?", keys.down + keys.enter],
+    ["Address of an incoming webhook", slack.webhookUrl + keys.enter],
+    ["Channel that messages go to", keys.enter],
+    ["Send a test message to slack now?", keys.enter],
+    ["Write this?", keys.enter],
+  ];
+  const { code, out, shown } = await talk(home, script, gatewayFlags);
+  assert.equal(code, 0, shown);
+  assert.equal((await variablesOf(home)).SLACK_WEBHOOK_URL, slack.webhookUrl);
+  assert.match(slack.messages[0]?.text ?? "", /test message of its setup/);
+  for (const text of [out, shown, await home.read("config.yaml")]) assert.ok(!text.includes(slack.webhookUrl));
+});
+
+test("a setting with few values is chosen from them", async (t) => {
+  const home = await makeHome(t);
+  const script: readonly Typed[] = [
+    ["A chat target for answers?", keys.down.repeat(positionOf("feishu")) + keys.enter],
+    ["How is feishu reached?", keys.enter],
+    ["Id of the app", `cli_1${keys.enter}`],
+    ["Its secret", `app-secret-1${keys.enter}`],
+    ['"lark" for Lark', keys.down + keys.enter],
+    ["Chat or person that messages go to", keys.enter],
+    ["Write this?", keys.enter],
+  ];
+  const { code, shown } = await talk(home, script, gatewayFlags);
+  assert.equal(code, 0, shown);
+  assert.equal((await variablesOf(home)).FEISHU_APP_SECRET, "app-secret-1");
+  const { platforms } = await loadConfig({ home, env: {} });
+  const feishu = platforms.get("feishu");
+  assert.deepEqual(feishu && "values" in feishu ? [feishu.values.app_id, feishu.values.domain] : feishu, [
+    "cli_1",
+    "lark",
+  ]);
 });
 
 test("a person may go on although the test message was refused", async (t) => {

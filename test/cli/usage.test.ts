@@ -32,6 +32,10 @@ const commands = [
   ["ledger", "backup"],
   ["ledger", "compact"],
   ["ledger", "import"],
+  ["target"],
+  ["target", "list"],
+  ["target", "check"],
+  ["target", "send"],
   ["demo"],
 ];
 
@@ -71,6 +75,8 @@ for (const [what, args] of [
   ["a port out of range", ["gateway", "--port", "70000"]],
   ["a limit of nothing", ["events", "list", "--limit", "0"]],
   ["a state that there is not", ["events", "list", "--state", "broken"]],
+  ["a target without a name", ["target", "send"]],
+  ["an address key without its value", ["target", "send", "log", "x", "--extra", "chat_id"]],
   ["a pair without its value", ["webhook", "subscribe", "x", "--deliver-extra", "key"]],
 ] as const) {
   test(`${what} is wrong usage: exit 2, told on standard error with the way to the help`, async (t) => {

@@ -158,7 +158,7 @@ test("a secret that is given on an update replaces the old one and is not printe
 
 test("another target leaves behind the settings that it does not know", async (t) => {
   const home = await makeHome(t, { "config.yaml": withTelegram });
-  const extra = ["--deliver-chat-id", "-100", "--deliver-extra", "thread_id=7"];
+  const extra = ["--deliver-chat-id", "-100", "--deliver-extra", "message_thread_id=7"];
   await run(home, ["webhook", "subscribe", "a", "--deliver", "telegram", ...extra]);
   const args = ["webhook", "subscribe", "a", "--deliver", "email", "--deliver-chat-id", "c@example.com"];
   assert.equal((await run(home, args)).code, 0);

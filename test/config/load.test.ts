@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { findHome } from "../../src/config/home.ts";
 import { loadConfig } from "../../src/config/load.ts";
+import { findTarget } from "../../src/config/platforms.ts";
 import { ConfigError } from "../../src/core/errors.ts";
 import { makeHome } from "../tools/home.ts";
 import { load, withRoute } from "./loading.ts";
@@ -255,12 +256,19 @@ test("merges and aliases within reason are read", async (t) => {
   assert.deepEqual(routes.get("two")?.events, ["issues"]);
 });
 
-test("a section for a target that this version does not have is taken, with a warning", async (t) => {
-  const { warnings } = await load(t, "platforms: { slack: { enabled: true }, chat_target_05: {} }");
-  assert.deepEqual(warnings, [
-    '"platforms.slack" has no effect: this version has no such target',
-    '"platforms.chat_target_05" has no effect: this version has no such target',
-  ]);
+test("every platform of the specification has its section, by its real name and by its neutral one", async (t) => {
+  const chats =
+    `telegram discord slack signal whatsapp matrix mattermost homeassistant dingtalk feishu wecom weixin bluebubbles
+    qqbot`.split(/\s+/);
+  const neutral = chats.map((_, index) => `chat_target_${String(index + 1).padStart(2, "0")}`);
+  assert.deepEqual(
+    neutral.map((name) => findTarget(name)?.name),
+    chats,
+  );
+  assert.equal(findTarget("host_a_comment")?.name, "github_comment");
+  const sections = ["github_comment", "gitlab_note", "sms", "email", ...chats].map((name) => `${name}: {}`);
+  assert.deepEqual((await load(t, `platforms: { ${sections.join(", ")} }`)).warnings, []);
+  assert.deepEqual((await load(t, `platforms: { ${neutral.map((name) => `${name}: {}`).join(", ")} }`)).warnings, []);
 });
 
 test("what stands in a section that is switched off does not matter", async (t) => {

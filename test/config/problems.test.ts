@@ -36,7 +36,7 @@ agents: 1
     '11:9 platforms.webhook.routes.a.deliver: Unknown target "telegramm"; did you mean "telegram"',
     "13:9 platforms.webhook.routes.b.prompt: Expected text, found 5; put it in quotes",
     '16:5 platforms.telegram.tokn: Not a setting of "telegram"; did you mean "token"',
-    '17:3 platforms.slack2: Unknown platform "slack2"; known are webhook, email, github_comment, log, telegram',
+    '17:3 platforms.slack2: Unknown platform "slack2"; did you mean "slack"',
     '19:3 agent.backend: Unknown agent backend "bultin"; did you mean "builtin"',
     '20:3 agent.timeout: Expected seconds as a number, or text such as "30s" or "10m", found "soon"',
     '21:10 model.provider: Expected one of: openai, anthropic, google, openai-compatible, ollama, found "opnai"',
@@ -95,8 +95,8 @@ const mistakes: readonly (readonly [what: string, yaml: string, complaint: strin
   ],
   [
     "a wrong rule of a target",
-    "platforms: { telegram: { enabled: true, token: a, retry: { tries: many } } }",
-    '1:60 platforms.telegram.retry.tries: Expected a whole number from 1 to 100, found "many"',
+    'platforms: { telegram: { enabled: true, token: "1:a", retry: { tries: many } } }',
+    '1:64 platforms.telegram.retry.tries: Expected a whole number from 1 to 100, found "many"',
   ],
   [
     "an unknown key of a target's rule",
@@ -115,7 +115,7 @@ const mistakes: readonly (readonly [what: string, yaml: string, complaint: strin
   ],
   [
     "a target's rule under extra",
-    "platforms: { telegram: { enabled: true, token: a, extra: { retry: {} } } }",
+    'platforms: { telegram: { enabled: true, token: "1:a", extra: { retry: {} } } }',
     'platforms.telegram.extra.retry: Not a setting of "telegram"',
   ],
   [
@@ -155,6 +155,16 @@ const mistakes: readonly (readonly [what: string, yaml: string, complaint: strin
     "a platform under both names",
     "platforms: { telegram: {}, chat_target_01: {} }",
     'The same as "platforms.telegram"',
+  ],
+  [
+    "a token that is none",
+    'platforms: { telegram: { enabled: true, token: "123456:abc/x" } }',
+    '1:41 platforms.telegram.token: Expected token of the bot, from @BotFather, such as "123456:ABC-def", found other text',
+  ],
+  [
+    "a sender who is none",
+    'platforms: { email: { enabled: true, smtp_host: h, address: "Bot <bot>" } }',
+    'platforms.email.address: Expected the sender\'s address, such as "postern@example.com", found "Bot <bot>"',
   ],
   ["a platform that is maybe enabled", "platforms: { email: { enabled: perhaps } }", "Expected true or false"],
   ["an unknown tool for all", "agent: { tools: [browser] }", 'Unknown tool "browser"; known are terminal'],

@@ -7,6 +7,7 @@ import { anAgentEvent } from "../tools/rows.ts";
 import { makeGrounds, type StoreName, violations } from "../tools/stores.ts";
 import { testAccepting } from "./store/accepting.ts";
 import { testDirectDeliveries } from "./store/direct.ts";
+import { testFallbacks } from "./store/fallbacks.ts";
 import { testByHand } from "./store/hand.ts";
 import { testHealth } from "./store/health.ts";
 import { testImporting } from "./store/importing.ts";
@@ -27,6 +28,7 @@ const themes = {
   jobs: testJobs,
   messages: testMessages,
   lanes: testLanes,
+  fallbacks: testFallbacks,
   "a target's health": testHealth,
   "direct deliveries": testDirectDeliveries,
   leases: testLeases,

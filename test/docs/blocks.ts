@@ -11,6 +11,7 @@ export const pages = {
   events: "docs/events.md",
   promises: "docs/promises.md",
   machines: "docs/many-machines.md",
+  targets: "docs/targets.md",
 } as const;
 
 /** A fenced block of a page. */

@@ -11,8 +11,11 @@ import type { ServerResponse } from "node:http";
  * - `hang`: neither takes nor answers it
  * - `garbage`: something that is not the service answers with success, does not take it
  * - `huge`: takes it, then answers with 10 MB
+ * - `redirect`: points to another server (an HTTP service; any other fails as with `broken`), does not take it
  */
-export const modes = ["ok", "lost", "refused", "limited", "broken", "reset", "hang", "garbage", "huge"] as const;
+export const modes = [
+  ...(["ok", "lost", "refused", "limited", "broken", "reset", "hang", "garbage", "huge", "redirect"] as const),
+] as const;
 export type Mode = (typeof modes)[number];
 
 /** What every fake has. */
@@ -37,16 +40,26 @@ export function takes(mode: Mode): boolean {
 /** Ten million bytes in one line. */
 export const tenMegabytes = "x".repeat(10_000_000);
 
+/** An answer of a service: JSON, or plain text where a service has no more to say. */
 export interface JsonAnswer {
   readonly status: number;
   readonly headers?: Readonly<Record<string, string>>;
-  readonly body: unknown;
+  readonly body?: unknown;
+  readonly text?: string;
 }
 
 export function answerJson(response: ServerResponse, answer: JsonAnswer): void {
-  response.writeHead(answer.status, { "content-type": "application/json; charset=utf-8", ...answer.headers });
-  response.end(JSON.stringify(answer.body));
+  const type = answer.text === undefined ? "application/json; charset=utf-8" : "text/plain; charset=utf-8";
+  response.writeHead(answer.status, { "content-type": type, ...answer.headers });
+  response.end(contentOf(answer));
 }
+
+function contentOf({ text, body }: JsonAnswer): string {
+  return text ?? JSON.stringify(body);
+}
+
+/** Where nobody listens: whoever follows a redirect finds no answer at all. */
+const elsewhere = "http://127.0.0.1:1/internal";
 
 /** Answers as `mode` says, for an HTTP service; `ok` is its answer to a message that it took. */
 export function answerAs(
@@ -58,14 +71,16 @@ export function answerAs(
   if (mode === "hang") return;
   if (mode === "lost") response.socket?.destroy();
   else if (mode === "broken") response.writeHead(502, { "content-type": "text/html" }).end(html);
+  else if (mode === "redirect") response.writeHead(307, { location: elsewhere }).end();
   else if (mode === "garbage") response.writeHead(200, { "content-type": "text/html" }).end(html);
   else if (mode === "reset") breakOff(response, answers.ok);
-  else if (mode === "huge") answerJson(response, { ...answers.ok, body: { ok: true, filler: tenMegabytes } });
+  else if (mode === "huge")
+    answerJson(response, { status: answers.ok.status, body: { ok: true, filler: tenMegabytes } });
   else answerJson(response, answers[mode]);
 }
 
 function breakOff(response: ServerResponse, answer: JsonAnswer): void {
-  const body = JSON.stringify(answer.body);
+  const body = contentOf(answer).padEnd(2);
   response.writeHead(answer.status, { "content-type": "application/json", "content-length": String(body.length) });
   response.write(body.slice(0, body.length / 2), () => response.socket?.destroy());
 }

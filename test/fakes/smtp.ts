@@ -10,7 +10,12 @@ export interface Mail {
   readonly headers: ReadonlyMap<string, string>;
   /** Decoded, newlines as LF, without the one that ends every mail. */
   readonly text: string;
+  /** The same as HTML, when the mail has it. */
+  readonly html: string | undefined;
+  /** What a reader's program would act on: the subject, and the HTML where there is some. */
   readonly raw: string;
+  /** As it came. */
+  readonly source: string;
   /** The name of the login, if there was one. */
   readonly user: string | undefined;
 }
@@ -74,11 +79,11 @@ function createServer(
   });
 }
 
-function mailOf(session: SMTPServerSession, raw: string): Mail {
+function mailOf(session: SMTPServerSession, source: string): Mail {
   const { mailFrom, rcptTo } = session.envelope;
   const from = mailFrom === false ? "" : mailFrom.address;
   const to = rcptTo.map((recipient) => recipient.address);
-  return { from, to, ...readMail(raw), raw, user: session.user as string | undefined };
+  return { from, to, ...readMail(source), source, user: session.user as string | undefined };
 }
 
 function reply(responseCode: number, message: string): Error {
@@ -91,6 +96,7 @@ function answer(mode: Mode, socket: Socket, done: Done): void {
   else if (mode === "refused") done(reply(550, "5.7.1 Message refused as spam"));
   else if (mode === "limited") done(reply(451, "4.7.1 Greylisted, try again later"));
   else if (mode === "broken") done(reply(421, "4.3.2 Service shutting down"));
+  else if (mode === "redirect") done(reply(450, "4.2.1 Try another server"));
   else if (mode === "lost") socket.destroy();
   else if (mode === "reset") socket.write("25", () => socket.destroy());
   else if (mode === "garbage") socket.write("<html>Hello from the proxy</html>\r\n");
@@ -120,33 +126,52 @@ async function stop(server: SMTPServer): Promise<void> {
 }
 
 /** What a strict server would refuse (RFC 5322 section 3.6). */
-function faultOf(mail: Pick<Mail, "headers" | "raw" | "from">): string | undefined {
+function faultOf(mail: Pick<Mail, "headers" | "source" | "from">): string | undefined {
   const absent = ["from", "to", "subject", "date", "message-id"].find((name) => !mail.headers.has(name));
   if (absent !== undefined) return `5.6.0 header ${absent} is missing`;
+  if (mail.headers.has("bcc")) return "5.6.0 bcc is not for other recipients";
   if (!/^<[^\s<>@]+@[^\s<>@]+>$/.test(mail.headers.get("message-id") ?? "")) return "5.6.0 message-id is malformed";
-  if (/(?<!\r)\n|\r(?!\n)|\0/.test(mail.raw)) return "5.6.0 bare CR, bare LF or NUL";
-  return mail.raw.split("\r\n").some((line) => line.length > 998) ? "5.6.0 line too long" : undefined;
+  if (/(?<!\r)\n|\r(?!\n)|\0/.test(mail.source)) return "5.6.0 bare CR, bare LF or NUL";
+  return mail.source.split("\r\n").some((line) => line.length > 998) ? "5.6.0 line too long" : undefined;
 }
 
-function readMail(raw: string): Pick<Mail, "headers" | "text"> {
-  const end = raw.indexOf("\r\n\r\n");
+function readMail(source: string): Pick<Mail, "headers" | "text" | "html" | "raw"> {
+  const { headers, body } = readEntity(source);
+  const [, boundary] = /boundary="([^"]+)"/.exec(headers.get("content-type") ?? "") ?? [];
+  const parts = boundary === undefined ? [readEntity(source)] : partsOf(body, boundary).map(readEntity);
+  const [text = "", html] = ["text/plain", "text/html"].map((type) => contentOf(parts, type));
+  return { headers, text, html, raw: `${headers.get("subject")}\n${html ?? text}` };
+}
+
+interface Entity {
+  readonly headers: ReadonlyMap<string, string>;
+  readonly body: string;
+}
+
+function readEntity(source: string): Entity {
+  const end = source.indexOf("\r\n\r\n");
+  const head = source.slice(0, end).replaceAll(/\r\n[ \t]+/g, " ");
   const headers = new Map<string, string>();
-  for (const line of raw
-    .slice(0, end)
-    .replaceAll(/\r\n[ \t]+/g, " ")
-    .split("\r\n")) {
+  for (const line of head.split("\r\n")) {
     const colon = line.indexOf(":");
     const name = line.slice(0, colon).toLowerCase();
     if (headers.has(name)) throw new Error(`header ${name} is there twice`);
     headers.set(name, decodeWords(line.slice(colon + 1).trim()));
   }
-  const encoding = headers.get("content-transfer-encoding") ?? "7bit";
-  return {
-    headers,
-    text: decodeBody(raw.slice(end + 4), encoding)
-      .replaceAll("\r\n", "\n")
-      .replace(/\n$/, ""),
-  };
+  return { headers, body: source.slice(end + 4) };
+}
+
+/** RFC 2046 section 5.1: the line end before a boundary belongs to it. */
+function partsOf(body: string, boundary: string): string[] {
+  const [last = ""] = body.split(`\r\n--${boundary}--`);
+  return `\r\n${last}`.split(`\r\n--${boundary}\r\n`).slice(1);
+}
+
+function contentOf(parts: readonly Entity[], type: string): string | undefined {
+  const part = parts.find(({ headers }) => headers.get("content-type")?.startsWith(`${type};`));
+  if (part === undefined) return undefined;
+  const text = decodeBody(part.body, part.headers.get("content-transfer-encoding") ?? "7bit");
+  return text.replaceAll("\r\n", "\n").replace(/\n$/, "");
 }
 
 function decodeBody(body: string, encoding: string): string {

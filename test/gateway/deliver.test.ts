@@ -6,7 +6,7 @@ import { newId } from "../../src/core/id.ts";
 import type { Event } from "../../src/core/types.ts";
 import { Deliveries } from "../../src/gateway/deliver.ts";
 import type { Message } from "../../src/ledger/ledger.ts";
-import type { MessageRecord } from "../../src/store/store.ts";
+import type { MessageRecord, Place } from "../../src/store/store.ts";
 import type { Part } from "../../src/target/target.ts";
 import { telegram } from "../../src/target/telegram.ts";
 import { eventOf } from "../core/event.ts";
@@ -20,15 +20,20 @@ interface DraftParts {
   readonly target?: string;
   readonly extra?: Record<string, string>;
   readonly route?: string;
+  readonly refusal?: string;
+  readonly fallback?: readonly Place[];
 }
 
 /** A message of an agent's answer, on its way. */
 async function addMessage(scene: Scene, text: string, draft: DraftParts = {}): Promise<void> {
-  const { target = "telegram", extra = {}, route = "ci" } = draft;
+  const { target = "telegram", extra = {}, route = "ci", refusal = null, fallback = [] } = draft;
   const now = scene.clock.now();
   const event = eventOf({ id: newId(now), receivedAt: now, deliveryId: newId(0), route });
   const plan = { prompt: "Look", skills: [], tools: [] };
-  await scene.ledger.acceptRun(event, plan, [{ target, extra, lane: null }], { route, onCrash: "rerun" });
+  await scene.ledger.acceptRun(event, plan, [{ target, extra, lane: null, refusal, fallback }], {
+    route,
+    onCrash: "rerun",
+  });
   const [job] = await scene.ledger.takeJobs(aTake(1));
   await scene.ledger.ran(job!, { status: "completed", answer: text, transcript: [] });
 }
@@ -47,10 +52,16 @@ async function takeNext(scene: Scene): Promise<Message> {
 }
 
 /** The messages of a direct delivery, which the caller must send. */
-async function takeDirect(scene: Scene, text: string): Promise<{ event: Event; messages: readonly Message[] }> {
+async function takeDirect(
+  scene: Scene,
+  text: string,
+  draft: DraftParts = {},
+): Promise<{ event: Event; messages: readonly Message[] }> {
   const now = scene.clock.now();
   const event = eventOf({ id: newId(now), receivedAt: now, deliveryId: newId(0), route: "ci" });
-  const messages = await scene.ledger.acceptDirect(event, text, [{ target: "telegram", extra: {}, lane: null }]);
+  const messages = await scene.ledger.acceptDirect(event, text, [
+    { target: "telegram", extra: {}, lane: null, refusal: null, fallback: [], ...draft },
+  ]);
   assert.ok(Array.isArray(messages));
   return { event, messages };
 }
@@ -160,7 +171,7 @@ describe("sending a message", () => {
     const scene = await setScene(t);
     const { promise, resolve } = Promise.withResolvers<void>();
     scene.outage.delays.set("recordPart", promise);
-    const message = await takeMessage(scene, `${"a".repeat(4096)}${"b".repeat(4096)}c`);
+    const message = await takeMessage(scene, `${"a".repeat(4000)}\n\n${"b".repeat(4000)}\n\n${"c".repeat(200)}`);
     const sending = scene.deliveries.send(message, true);
     await until("the first record", () => scene.outage.asked.get("recordPart") === 1);
     await scene.events();
@@ -173,11 +184,11 @@ describe("sending a message", () => {
 
   test("goes on after the parts that were taken before", async (t) => {
     const scene = await setScene(t);
-    const message = await takeMessage(scene, `${"a".repeat(4096)}${"b".repeat(4096)}c`);
+    const message = await takeMessage(scene, `${"a".repeat(4000)}\n\n${"b".repeat(4000)}\n\n${"c".repeat(200)}`);
     assert.equal(await scene.deliveries.send({ ...message, partsSent: 2 }, true), true);
     assert.deepEqual(
       scene.telegram.messages.map(({ text }) => text),
-      ["c"],
+      [`${"c".repeat(200)}\n\n(3/3)`],
     );
   });
 
@@ -215,7 +226,7 @@ describe("sending a message", () => {
 });
 
 /** A text of three parts. */
-const threeParts = `${"a".repeat(4096)}${"b".repeat(4096)}c`;
+const threeParts = `${"a".repeat(4000)}\n\n${"b".repeat(4000)}\n\n${"c".repeat(200)}`;
 
 function texts(scene: Scene): (string | undefined)[] {
   return scene.telegram.messages.map(({ text }) => text[0]);
@@ -609,8 +620,17 @@ describe("the pace of a target", () => {
   });
 
   test("is that of the vendor's server, and counts for no other", async (t) => {
-    const { config, routes, ledger, log, clock, secrets, end, ...scene } = await setScene(t);
-    const deliveries = new Deliveries({ config, routes, ledger, log, now: clock.now, secrets, signal: end.signal });
+    const { config, routes, ledger, memory, log, clock, secrets, end, ...scene } = await setScene(t);
+    const deliveries = new Deliveries({
+      config,
+      routes,
+      ledger,
+      memory,
+      log,
+      now: clock.now,
+      secrets,
+      signal: end.signal,
+    });
     const allowance = () => deliveries.paces.allowance(telegram);
     assert.equal(allowance(), Number.POSITIVE_INFINITY);
     const vendors = telegram.settings.base_url?.default;

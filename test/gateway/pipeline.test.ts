@@ -523,6 +523,12 @@ describe("a direct delivery", () => {
     const scene = await directScene(t);
     assert.equal(await endOf(scene, { body: { what: "the secret of all routes" } }), "delivered");
     assert.equal(scene.telegram.messages[0]?.text, "Build [redacted]");
+    // What the target would drop must not hide it.
+    assert.equal(await endOf(scene, { body: { what: "the sec\u0007ret of all routes" } }), "delivered");
+    assert.equal(scene.telegram.messages[1]?.text, "Build [redacted]");
+    // Nor must marks that are gone when it is rendered.
+    assert.equal(await endOf(scene, { body: { what: "the **sec**ret of *all* routes, *soon*" } }), "delivered");
+    assert.equal(scene.telegram.messages[2]?.text, "Build [redacted], soon");
     scene.telegram.upcoming.push("refused");
     assert.doesNotMatch(JSON.stringify(await reply(scene)), /bot|blocked|403/);
   });

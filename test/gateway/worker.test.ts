@@ -87,6 +87,7 @@ describe("a job", () => {
 
   for (const [answer, text = answer] of [
     ["", "(empty answer)"],
+    ["\u200b \u0007\ufeff", "(empty answer)"],
     ["SKIP"],
     ["[silent]"],
     ["[SILENT] but"],
@@ -281,7 +282,7 @@ describe("a gateway that is killed", () => {
   });
 
   test("between two parts of a message has the rest sent by the next one", async (t) => {
-    const { scene } = await atWork(t, answering(`${"a".repeat(4096)}${"b".repeat(4096)}c`));
+    const { scene } = await atWork(t, answering(`${"a".repeat(4000)}\n\n${"b".repeat(4000)}\n\n${"c".repeat(200)}`));
     scene.telegram.upcoming.push("ok", "hang");
     await until("the second part", () => scene.telegram.tries === 2);
     scene.outage.kill();
@@ -643,7 +644,10 @@ describe("an orderly stop", () => {
 
   test("gives a long message back between two parts, and the next start sends the rest", async (t) => {
     const { parts, resolve } = slowTarget(t);
-    const { scene, worker } = await atWork(t, answering(`${"a".repeat(4096)}${"b".repeat(4096)}c`));
+    const { scene, worker } = await atWork(
+      t,
+      answering(`${"a".repeat(4000)}\n\n${"b".repeat(4000)}\n\n${"c".repeat(200)}`),
+    );
     await until("the first part", () => parts.length === 1);
     const { over } = stop(worker);
     await settle(scene);
@@ -834,7 +838,7 @@ describe("a message", () => {
     const travel = makeTimeTravel(t, scene);
     scene.telegram.upcoming.push("ok", "limited", "ok", "limited");
     await accept(scene);
-    hire(t, scene, answering(`${"a".repeat(4096)}${"b".repeat(4096)}c`)).start();
+    hire(t, scene, answering(`${"a".repeat(4000)}\n\n${"b".repeat(4000)}\n\n${"c".repeat(200)}`)).start();
     for (const count of [1, 2, 3]) {
       await until(`end ${count} of a try`, () => scene.outage.asked.get("finishAttempt") === count);
       travel(24_010);

@@ -3,7 +3,8 @@ import { describe, type TestContext, test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
 import type { Outcome } from "../../src/agent/agent.ts";
 import { DeliveryError, StoreUnavailable } from "../../src/core/errors.ts";
-import { type Draft, type Job, Ledger, type LedgerOptions, type Message, partKey } from "../../src/ledger/ledger.ts";
+import type { Draft } from "../../src/ledger/fallback.ts";
+import { type Job, Ledger, type LedgerOptions, type Message, partKey } from "../../src/ledger/ledger.ts";
 import type {
   AcceptArgs,
   ClaimArgs,
@@ -55,7 +56,8 @@ function aJob(failures = 0): Job {
 
 function aMessage(failures = 0): Message {
   const parts = { target: "telegram", extra: {}, text: "Hi", partsSent: 0, route: "r", eventType: "push" };
-  return { id: "m", fence: 2, failures, readyAt: noon, isUnsure: false, leaseUntil: noon + 30_000, ...parts };
+  const own = { refusal: null, fallback: [] };
+  return { id: "m", fence: 2, failures, readyAt: noon, isUnsure: false, leaseUntil: noon + 30_000, ...parts, ...own };
 }
 
 const transcript = [{ role: "assistant", text: "Hm" }] as const;
@@ -76,9 +78,10 @@ describe("accepting an event", () => {
   const event = eventOf({ deliveryId: "42", receivedAt: noon, body: Buffer.from("{}"), route: "ci" });
   const plan = { prompt: "Look", skills: ["review"], tools: ["terminal"] };
   const terms = { route: "ci", onCrash: "rerun" } as const;
+  const elsewhere = { target: "email", extra: { chat_id: "a@example.com" }, lane: "email a", refusal: null };
   const drafts: Draft[] = [
-    { target: "telegram", extra: { chat_id: "1" }, lane: "telegram 1" },
-    { target: "log", extra: {}, lane: null },
+    { target: "telegram", extra: { chat_id: "1" }, lane: "telegram 1", refusal: "Not there", fallback: [elsewhere] },
+    { target: "log", extra: {}, lane: null, refusal: null, fallback: [] },
   ];
 
   test("promises a run by its route's terms, with the claim counted from its arrival", async () => {
@@ -94,6 +97,13 @@ describe("accepting an event", () => {
       [
         ["telegram", '{"chat_id":"1"}', "telegram 1", null],
         ["log", "{}", null, null],
+      ],
+    );
+    assert.deepEqual(
+      args.job.messages.map(({ refusal, fallback }) => [refusal, fallback]),
+      [
+        ["Not there", JSON.stringify([elsewhere])],
+        [null, null],
       ],
     );
     assert.equal(new Set(args.job.messages.map(({ id }) => id)).size, 2);
@@ -114,7 +124,8 @@ describe("accepting an event", () => {
     assert.deepEqual(
       messages,
       kept.map(({ id, target }, index) => {
-        return { id, target, extra: drafts[index]?.extra, route: "ci", ...common, ...times };
+        const { extra, refusal, fallback } = drafts[index]!;
+        return { id, target, extra, refusal, fallback, route: "ci", ...common, ...times };
       }),
     );
   });
@@ -394,6 +405,56 @@ describe("the end of a try to send", () => {
     assert.match(error ?? "", /may have been sent.*at_most_once/);
   });
 
+  const place = { target: "email", extra: { chat_id: "a@example.com" }, lane: "email a", refusal: "Not there" };
+  const last: typeof place = { ...place, target: "log", extra: { chat_id: "" } };
+  const withFallback: Message = { ...aMessage(7), isUnsure: true, partsSent: 3, fallback: [place, last] };
+
+  test("that was the last one hands on to the message that goes instead, with the rest of the fallback", async () => {
+    for (const giveUp of [
+      (ledger: Ledger) => ledger.failed(withFallback, refused, judgement),
+      (ledger: Ledger) => ledger.giveUpUnsure(withFallback),
+    ]) {
+      const { ledger, last: asked, clock } = openLedger({ finishAttempt: "replaced" });
+      clock.advance(5_000);
+      const instead = await giveUp(ledger);
+      const { next } = asked<FinishAttemptArgs>("finishAttempt");
+      assert.ok(next.move === "giveUp" && next.successor && typeof instead === "object");
+      assert.equal(next.successor.leaseUntil, noon + 35_000);
+      assert.deepEqual(instead, {
+        ...{ ...next.successor, fence: 1, failures: 0, partsSent: 0, isUnsure: false, readyAt: noon + 5_000 },
+        ...{ target: "email", extra: { chat_id: "a@example.com" }, refusal: "Not there", fallback: [last] },
+        ...{ text: "Hi", route: "r", eventType: "push" },
+      });
+    }
+  });
+
+  test("that was the last one ends there when the store knows better, or nobody has it any more", async () => {
+    for (const answer of [true, false]) {
+      const { ledger } = openLedger({ finishAttempt: answer });
+      assert.equal(await ledger.failed(withFallback, refused, judgement), answer);
+      assert.equal(await ledger.giveUpUnsure(withFallback), answer);
+    }
+  });
+
+  test("that was not the last one uses no fallback", async () => {
+    const { ledger, last: asked } = openLedger();
+    assert.equal(await ledger.failed({ ...withFallback, failures: 0 }, refused, judgement), true);
+    assert.equal(asked<FinishAttemptArgs>("finishAttempt").next.move, "retry");
+  });
+
+  test("for a waiting sender uses its fallback, but not when the gateway ends: it would go through it in vain", async () => {
+    for (const isTargetsFault of [true, false]) {
+      const { ledger, last: asked } = openLedger();
+      await ledger.failed(withFallback, refused, { ...judgement, mayRetry: false, isTargetsFault });
+      const { next } = asked<FinishAttemptArgs>("finishAttempt");
+      assert.equal(next.move === "giveUp" && next.successor !== undefined, isTargetsFault);
+    }
+    const { ledger, last: asked } = openLedger();
+    await ledger.failed(withFallback, refused, { ...judgement, isTargetsFault: false });
+    const { next } = asked<FinishAttemptArgs>("finishAttempt");
+    assert.ok(next.move === "giveUp" && next.successor, "nobody else would send this one");
+  });
+
   test("that was not made, because the gateway stops, is given back to be made at once", async () => {
     const { ledger, last } = openLedger();
     assert.equal(await ledger.release(aMessage(1), "Given back"), true);
@@ -429,7 +490,7 @@ describe("a lease", () => {
     const { leaseUntil: _message, ...message } = aMessage();
     const claimed = {
       claimJobs: [{ ...job, plan: JSON.stringify(job.plan) }],
-      claimMessages: [{ ...message, extra: "{}" }],
+      claimMessages: [{ ...message, extra: "{}", fallback: null }],
     };
     const { ledger } = openLedger(claimed);
     assert.deepEqual(await ledger.takeJobs({ ...nothing, limit: 1 }), [aJob()]);

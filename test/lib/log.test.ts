@@ -78,6 +78,13 @@ describe("the log", () => {
     assert.match(lines[1] ?? "", /^\d\d:\d\d:\d\d warn {2}Alone\n$/);
   });
 
+  test("for a person begins no line with what somebody else wrote, and moves no cursor", () => {
+    const { log, lines } = open({ pretty: true });
+    log.info({ text: "a\n20:15:27 error all is lost\r\u001b[2Jb\u202ec 👩‍👩‍👧" }, "Delivered");
+    const text = lines.join("");
+    assert.match(text, / text=a\n {15}\| 20:15:27 error all is lost\n {15}\| \[2Jbc 👩‍👩‍👧\n$/u);
+  });
+
   test("says nothing when it is silent", () => {
     assert.doesNotThrow(() => {
       for (const level of ["debug", "info", "warn", "error"] as const) silentLog[level]({}, "x");

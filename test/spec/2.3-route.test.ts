@@ -166,8 +166,7 @@ test('2.3 deliver `host_a_comment`: "The CLI must be installed, on PATH": else n
   const other = await openGateway(t, () => ({ routes: { pulls: comment }, env: { PATH: "/nonexistent" } }));
   const { id } = await other.post("pulls", { body: { repo: "acme/boat", pr: { number: 4 } } });
   // The program may be installed later, so that it is tried again.
-  await other.logged({ msg: "Message not sent" });
-  const line = await other.logged({ target: "github_comment" });
+  const line = await other.logged({ msg: "Message not sent", target: "github_comment" });
   assert.match(String(line.error), /the program "gh" is not on PATH; install it/);
   assert.ok(await other.isKnown(id));
 });

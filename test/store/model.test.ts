@@ -56,10 +56,13 @@ function accepting(kind: "agent" | "direct") {
     targets: fc.constantFrom(["a"], ["a", "b"], ["a", "a"]),
     onCrash: fc.constantFrom("rerun" as const, "fail" as const),
     lane,
+    fallback: fc.constantFrom([], ["b"], ["b", "a"]),
+    fallbackLane: lane,
   });
   const made = fc.tuple(fc.constantFrom("r", "s"), fc.constantFrom("1", "2", "3"), owner, parts);
-  return made.map(([route, deliveryId, who, { lane, ...rest }]) => {
-    return new Accept(kind, route, deliveryId, who, { ...rest, ...(lane !== undefined && { lane }) });
+  return made.map(([route, deliveryId, who, { lane, fallbackLane, ...rest }]) => {
+    const lanes = { ...(lane !== undefined && { lane }), ...(fallbackLane !== undefined && { fallbackLane }) };
+    return new Accept(kind, route, deliveryId, who, { ...rest, ...lanes });
   });
 }
 

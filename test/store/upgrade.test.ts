@@ -5,12 +5,19 @@ import { DatabaseSync } from "node:sqlite";
 import { type TestContext, test } from "node:test";
 import { zstdCompressSync } from "node:zlib";
 import { checkSqlite } from "../../src/store/check.ts";
+import { openPostgres } from "../../src/store/postgres.ts";
 import { openSqlite } from "../../src/store/sqlite.ts";
 import type { EventRecord, Store } from "../../src/store/store.ts";
+import { missing } from "../needs.ts";
 import { makeHome } from "../tools/home.ts";
-import { aClaim, anAgentEvent, anEndedRun, anEndedTry, noon } from "../tools/rows.ts";
+import { sharedPostgres } from "../tools/postgres.ts";
+import { aClaim, aLastTry, anAgentEvent, anEndedRun, anEndedTry, noon } from "../tools/rows.ts";
 
-const firstSchema = readFileSync(new URL("../../src/store/migrations/sqlite/0001_ledger.sql", import.meta.url), "utf8");
+function schemaOf(name: string): string {
+  return readFileSync(new URL(`../../src/store/migrations/${name}`, import.meta.url), "utf8");
+}
+
+const firstSchema = schemaOf("sqlite/0001_ledger.sql");
 const body = Buffer.from('{"action":"opened"}');
 const longBody = Buffer.from("long ".repeat(1000));
 const minute = 60_000;
@@ -191,6 +198,7 @@ test("a ledger of the first version keeps everything when it is opened", async (
   });
   assert.deepEqual(messages[2], {
     ...{ id: "message delivering 2", target: "target 2", extra: '{"c":"d"}', lane: null, text: "Text of delivering" },
+    ...{ refusal: null, fallback: null, replaces: null },
     ...{ state: "sending", reason: null, reference: null, partsSent: 2, readyAt: noon + 2, dueAt: noon + 2 },
     attempts: [{ number: 1, startedAt: noon + 2, endedAt: null, outcome: null, error: null }],
   });
@@ -244,7 +252,7 @@ test("a ledger of the first version is not changed by who only reads", async (t)
   const before = readFileSync(path);
   await assert.rejects(openSqlite({ path, readOnly: true }), {
     name: "StoreRefused",
-    message: `The ledger "${path}" has schema 1, and this Postern needs 2; start the gateway once, which brings it up to date`,
+    message: `The ledger "${path}" has schema 1, and this Postern needs 3; start the gateway once, which brings it up to date`,
   });
   assert.ok(before.equals(readFileSync(path)));
 });
@@ -272,3 +280,66 @@ test("a new ledger can give its free space back while it is used, one of the fir
     database.close();
   }
 });
+
+/** What a version wrote that knew no fallbacks: an event with a message that is to be sent, and one that is being sent. */
+const secondRows = `
+  insert into events (id, route, type, delivery_id, received_at, headers)
+    values ('e', 'reviews', 'push', '42', ${noon}, '{}');
+  insert into bodies (event_id, body, codec) values ('e', '', 'none');
+  insert into jobs (id, event_id, kind, route, on_crash, state, plan, run_at, created_at, updated_at)
+    values ('j', 'e', 'agent', 'reviews', 'rerun', 'delivering', '{}', ${noon}, ${noon}, ${noon});
+  insert into messages (id, job_id, position, target, extra, lane, text, state, ready_at, due_at, fence, owner, lease_until,
+      updated_at)
+    values ('m1', 'j', 0, 'a', '{}', 'a 1', 'Hello', 'sending', ${noon}, ${noon}, 1, 'gone', ${noon}, ${noon}),
+      ('m2', 'j', 1, 'b', '{}', null, 'Hello', 'pending', ${noon}, ${noon}, 0, null, null, ${noon});
+  insert into attempts (message_id, number, started_at) values ('m1', 1, ${noon})`;
+
+async function secondSqlite(t: TestContext): Promise<Store> {
+  const path = join((await makeHome(t)).folder, "ledger.db");
+  const database = new DatabaseSync(path);
+  database.exec(`pragma journal_mode = wal; begin; ${firstSchema}; ${schemaOf("sqlite/0002_places.sql")};
+    pragma application_id = ${0x5053544e}; pragma user_version = 2; commit`);
+  database.exec(secondRows.replace("'', 'none'", "x'', 'none'"));
+  database.close();
+  return open(t, path);
+}
+
+const postgres = sharedPostgres();
+
+async function firstPostgres(t: TestContext): Promise<Store> {
+  const server = await postgres();
+  const url = await server.database(t);
+  await server.query(
+    `create schema postern; set search_path to postern;
+     create table migrations (number bigint primary key, done_at timestamptz not null);
+     ${schemaOf("postgres/0001_ledger.sql")}; insert into migrations values (1, now()); ${secondRows}`,
+    url,
+  );
+  const store = await openPostgres({ url, schema: "postern", readOnly: false });
+  t.after(() => store.close());
+  return store;
+}
+
+for (const [name, make, skip] of [
+  ["SQLite", secondSqlite, false],
+  ["PostgreSQL", firstPostgres, missing("postgres")],
+] as const) {
+  test(`messages from before there were fallbacks have none, and go on as they were, in ${name}`, {
+    skip,
+  }, async (t) => {
+    const store = await make(t);
+    const before = (await store.readEvent({ id: "e" }))!.jobs[0]!.messages;
+    assert.deepEqual(
+      before.map(({ id, state, refusal, fallback, replaces }) => [id, state, refusal, fallback, replaces]),
+      [
+        ["m1", "sending", null, null, null],
+        ["m2", "pending", null, null, null],
+      ],
+    );
+    for (const message of await store.claimMessages(aClaim({ now: noon + minute }))) {
+      assert.equal(await store.finishAttempt(aLastTry(message, { now: noon + minute })), true);
+    }
+    const { state, jobs } = (await store.readEvent({ id: "e" }))!;
+    assert.deepEqual([state, ...jobs[0]!.messages.map((one) => one.state)], ["dead", "dead", "dead"]);
+  });
+}

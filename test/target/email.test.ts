@@ -6,16 +6,53 @@ import { after, before, describe, test } from "node:test";
 import { DeliveryError } from "../../src/core/errors.ts";
 import type { LogFields } from "../../src/lib/log.ts";
 import { silentLog } from "../../src/lib/log.ts";
+import { readAddress } from "../../src/target/address.ts";
 import { createEmail, email } from "../../src/target/email.ts";
-import { readAddress } from "../../src/target/settings.ts";
-import { smtpOptions } from "../../src/target/smtp.ts";
+import { smtpOptions, within } from "../../src/target/smtp.ts";
+import { delivered, later, never, type TargetCase, unknownNotTaken, unknownTaken } from "../conformance/target/case.ts";
+import { makeMemory } from "../conformance/target/memory.ts";
+import { testTarget } from "../conformance/target/suite.ts";
 import { type FakeSmtp, startFakeSmtp } from "../fakes/smtp.ts";
 
 const key = "0123456789abcdef0123456789abcdef";
 const event = { route: "ci", eventType: "push" };
 const warnings: LogFields[] = [];
 const log = { ...silentLog, warn: (fields: LogFields) => warnings.push(fields) };
-const tools = { env: {}, log, signal: new AbortController().signal };
+const tools = { env: {}, log, memory: makeMemory(), signal: new AbortController().signal };
+
+const one: TargetCase = {
+  create: createEmail,
+  extra: { to: "someone@example.com" },
+  start: async () => {
+    const fake = await startFakeSmtp();
+    const { user, password } = fake.login;
+    return {
+      fake,
+      settings: { smtp_host: fake.host, smtp_port: fake.port, address: user, password },
+      secret: password,
+    };
+  },
+  expected: {
+    ok: delivered,
+    lost: unknownTaken,
+    refused: never,
+    // SMTP names no time.
+    limited: later,
+    // An answer of SMTP is an answer, also when it is a failure: the message was not taken.
+    broken: later,
+    redirect: later,
+    reset: unknownTaken,
+    hang: unknownNotTaken,
+    garbage: unknownNotTaken,
+    huge: unknownTaken,
+  },
+  // Tags and attributes that a reader's program would load, run, or follow elsewhere than to a page or a mailbox.
+  live: [
+    /<(?!\/?(?:html|body|p|br|h[1-6]|pre|code|blockquote|[uo]l|li|table|thead|tbody|t[rhd]|hr|strong|em|del|a)\b|!DOCTYPE html>)/i,
+    /<\w+\s(?!href="(?:https?:|mailto:)[^"<>]*">|class="language-[^"<>]*">|start="\d+">)/,
+  ],
+};
+testTarget("email", one);
 
 describe("email", () => {
   let fake: FakeSmtp;
@@ -52,10 +89,82 @@ describe("email", () => {
       [headers.from, headers.to, headers.subject, headers["auto-submitted"], headers["x-auto-response-suppress"]],
       ["bot@example.com", "a@example.com", "Bericht für Müller", "auto-generated", "All"],
     );
-    assert.match(headers["content-type"] ?? "", /^text\/plain; charset=utf-8/);
+    assert.match(headers["content-type"] ?? "", /^multipart\/alternative;/);
+    assert.equal(headers["list-id"], "<ci.postern.example.com>");
     assert.equal(headers["message-id"], `<${key}@example.com>`);
     assert.equal(receipt.reference, `<${key}@example.com>`);
     assert.equal(headers["x-mailer"], undefined);
+  });
+
+  test("sends the Markdown as it is and as HTML beside it, unless the text is none", async () => {
+    const text = "# Build 7\n\n**passed**, see [the log](https://ci.example/7) <img src=x>";
+    await send(text);
+    const { text: plain, html } = fake.messages.at(-1)!;
+    assert.equal(plain, text);
+    assert.match(html ?? "", /<h1>Build 7<\/h1>\n<p><strong>passed<\/strong>, see <a href="https:\/\/ci.example\/7">/);
+    assert.match(html ?? "", /&#60;img src=x&#62;/);
+    await send(text, { format: "plain" });
+    const mail = fake.messages.at(-1)!;
+    assert.deepEqual([mail.text, mail.html], [text, undefined]);
+    assert.match(mail.headers.get("content-type") ?? "", /^text\/plain; charset=utf-8/);
+  });
+
+  test("puts what has one key into one thread, and what has another into another", async () => {
+    await send("one", { thread_key: "owner/name#7" });
+    await send("two", { thread_id: "owner/name#7" });
+    await send("three", { thread_key: "owner/name#8" });
+    await send("four");
+    const roots = fake.messages.slice(-4).map(({ headers }) => [headers.get("references"), headers.get("in-reply-to")]);
+    assert.match(roots[0]?.[0] ?? "", /^<thread\.[0-9a-f]{32}@example\.com>$/);
+    assert.equal(roots[0]?.[1], roots[0]?.[0]);
+    assert.deepEqual(roots[1], roots[0]);
+    assert.notEqual(roots[2]?.[0], roots[0]?.[0]);
+    assert.deepEqual(roots[3], [undefined, undefined]);
+  });
+
+  test("answers to a Message-ID, within a thread too, and has answers sent elsewhere", async () => {
+    await send("x", { in_reply_to: "owner/name/pull/7@github.com", reply_to: "team@example.com" });
+    const { headers } = fake.messages.at(-1)!;
+    const parent = "<owner/name/pull/7@github.com>";
+    assert.deepEqual(
+      [headers.get("in-reply-to"), headers.get("references"), headers.get("reply-to")],
+      [parent, parent, "team@example.com"],
+    );
+    await send("x", { in_reply_to: parent, thread_key: "7" });
+    const both = fake.messages.at(-1)!.headers;
+    assert.equal(both.get("in-reply-to"), parent);
+    assert.match(
+      both.get("references") ?? "",
+      /^<thread\.[0-9a-f]{32}@example\.com> <owner\/name\/pull\/7@github\.com>$/,
+    );
+  });
+
+  const injections: [field: string, value: string][] = [
+    ["in_reply_to", "<a@b.c>\r\nBcc: evil@example.com"],
+    ["in_reply_to", "a@b.c>, <d@e.f"],
+    ["in_reply_to", "no id"],
+    ["in_reply_to", "{message.id}@example.com"],
+    ["reply_to", "a@b.c\nBcc: evil@example.com"],
+    ["reply_to", "a@b.c, d@e.f"],
+    ["thread_key", "7\r\nBcc: evil@example.com"],
+    ["thread_key", "{repository.full_name}#7"],
+  ];
+  for (const [field, value] of injections) {
+    test(`refuses ${field} ${JSON.stringify(value)}`, () => {
+      assert.throws(() => readAddress(email, { to: "a@b.c", [field]: value }, {}), DeliveryError);
+    });
+  }
+
+  test("names a list for each route that is a name, whatever the route's is", async () => {
+    for (const [route, list] of [
+      ["Nightly_Build.v2", "nightly-build-v2"],
+      ["a\r\nBcc: evil@example.com", "a-bcc-evil-example-com"],
+      ["---", "route"],
+      ["x".repeat(500), "x".repeat(60)],
+    ] as const) {
+      await send("x", {}, {}, { route });
+      assert.equal(fake.messages.at(-1)!.headers.get("list-id"), `<${list}.postern.example.com>`);
+    }
   });
 
   test("keeps the Message-ID when it tries again", async () => {
@@ -189,6 +298,48 @@ describe("email", () => {
     return failure(target.send(part, settings, tools)).finally(() => server.close());
   }
 
+  test("logs in to look whether it can, and says what cannot be tried", async () => {
+    const basics = { smtp_host: fake.host, smtp_port: fake.port, address: fake.login.user };
+    const count = fake.messages.length;
+    assert.deepEqual(await email.check({ ...basics, home_channel: "ops@example.com" }, tools), [
+      'The mail server "127.0.0.1" talks to the gateway without a login',
+      'Whether it takes mail from "bot@example.com", and mail for "ops@example.com", cannot be tried without sending',
+    ]);
+    const [said] = await email.check({ ...basics, password: fake.login.password }, tools);
+    assert.match(said ?? "", /with the login "bot@example.com"$/);
+    const error = await failure(email.check({ ...basics, password: "wrong-password" }, tools));
+    assert.match(error.message, /^Cannot use e-mail through .* 535 .*; check "username" and "password"$/);
+    assert.ok(!error.message.includes("wrong-password"));
+    assert.equal(fake.messages.length, count);
+  });
+
+  test("looks no longer than it may, and stops when it must", async (t) => {
+    const { server, port } = await startServer("EHLO", isSilent);
+    t.after(() => server.close());
+    const basics = { smtp_host: "127.0.0.1", smtp_port: port, address: fake.login.user };
+    const slow = await failure(createEmail({ timeoutMs: 200 }).check(basics, tools));
+    assert.match(slow.message, /: no answer within 200 ms$/);
+    const stop = new AbortController();
+    server.once("connection", () => stop.abort());
+    const stopped = await failure(createEmail().check(basics, { ...tools, signal: stop.signal }));
+    assert.match(stopped.message, /: stopped before the server had answered$/);
+    server.close();
+    // Nothing that it opened is left.
+    await once(server, "close");
+  });
+
+  test("ends nothing any more once it is over", async () => {
+    const outer = new AbortController().signal;
+    const kept = await within(1, outer, async (signal) => signal);
+    const ended = within(20, outer, async (signal) => {
+      await once(signal, "abort");
+      throw new Error("aborted");
+    });
+    // A timer of the first call would have come before that of the second.
+    await assert.rejects(ended, /^Error: no answer within 20 ms$/);
+    assert.equal(kept.aborted, false);
+  });
+
   test("refuses settings that cannot work before it connects", async () => {
     for (const settings of [
       { address: "bot" },
@@ -220,7 +371,10 @@ async function startServer(stage: string, does: (socket: Socket) => void): Promi
     if (stage === "greeting") return does(socket);
     let isBody = false;
     socket.write("220 ready\r\n");
-    createInterface(socket).on("line", (line) => {
+    const lines = createInterface(socket);
+    // The other side may go away in the middle of a line.
+    lines.on("error", () => {});
+    lines.on("line", (line) => {
       if (isBody && line !== ".") return;
       const [word = ""] = line.toUpperCase().replace("HELO", "EHLO").split(/[ :]/);
       isBody = word === "DATA";

@@ -5,11 +5,47 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, test } from "node:test";
 import { DeliveryError } from "../../src/core/errors.ts";
 import { silentLog } from "../../src/lib/log.ts";
+import { readAddress } from "../../src/target/address.ts";
+import { restLogin } from "../../src/target/gh_rest.ts";
 import { createGithubComment, github_comment } from "../../src/target/github_comment.ts";
-import { readAddress } from "../../src/target/settings.ts";
 import type { Part, SettingValues, TargetTools } from "../../src/target/target.ts";
+import { delivered, jsonService } from "../conformance/target/case.ts";
+import { makeMemory } from "../conformance/target/memory.ts";
+import { failureOf, testTarget } from "../conformance/target/suite.ts";
 import { type FakeGithub, startFakeGithub } from "../fakes/github.ts";
+import { loading } from "../fakes/markdown.ts";
 import { missing } from "../needs.ts";
+
+const common = {
+  create: createGithubComment,
+  extra: { repo: "owner/name", number: "5" },
+  elsewhere: { pr_number: "6" },
+  /** Mentions, what bots act on, and what asks other servers. */
+  live: [/(?<![A-Za-z0-9])@[A-Za-z0-9]/, /^\s*\/[a-z]+\s/im, /^\s*bors /im, ...loading],
+};
+
+testTarget("github_comment by gh", {
+  ...common,
+  start: async () => {
+    const fake = await startFakeGithub();
+    return { fake, settings: {}, env: { PATH: process.env.PATH, ...fake.env }, secret: fake.token };
+  },
+  skip: missing("gh"),
+  // The status line, 201, was there: GitHub has the comment.
+  expected: { ...jsonService, reset: delivered, huge: delivered },
+  // With the fake gone `gh` would ask the real GitHub, were it not for a proxy that is not there either.
+  unreachable: (env) => ({ ...env, HTTPS_PROXY: "http://127.0.0.1:1" }),
+});
+
+testTarget("github_comment with a token", {
+  ...common,
+  start: async () => {
+    const fake = await startFakeGithub();
+    const settings = { token: fake.token, base_url: fake.baseUrl };
+    return { fake, settings, env: { PATH: "/nonexistent" }, secret: fake.token };
+  },
+  expected: jsonService,
+});
 
 const key = "0123456789abcdef0123456789abcdef";
 const nowMs = 1_800_000_000_000;
@@ -97,7 +133,11 @@ test("gh gets nothing of the gateway's other secrets, and nothing of the text am
     route: "ci",
     eventType: "push",
   };
-  const { reference = "" } = await target.send(part, {}, { env, log: silentLog, signal: new AbortController().signal });
+  const { reference = "" } = await target.send(
+    part,
+    {},
+    { env, log: silentLog, memory: makeMemory(), signal: new AbortController().signal },
+  );
   await rm(folder, { recursive: true });
   const [names, args] = reference.split(" : ");
   assert.deepEqual(
@@ -106,6 +146,142 @@ test("gh gets nothing of the gateway's other secrets, and nothing of the text am
   );
   assert.match(args ?? "", /^api -i .* -X POST repos\/owner\/name\/issues\/5\/comments --input -$/);
   assert.doesNotMatch(args ?? "", /secret/);
+});
+
+describe("github_comment without gh", () => {
+  let fake: FakeGithub;
+  beforeEach(async () => {
+    fake = await startFakeGithub();
+  });
+  afterEach(() => fake.close());
+
+  function toolsFor(env: Record<string, string | undefined>): TargetTools {
+    const signal = new AbortController().signal;
+    return { env: { PATH: "/nonexistent", ...env }, log: silentLog, memory: makeMemory(), signal };
+  }
+
+  function send(env: Record<string, string | undefined>, settings: SettingValues = {}) {
+    const address = readAddress(target, { repo: "owner/name", pr_number: "5" }, {});
+    const names = { route: "ci", eventType: "push" };
+    const part = { text: "Done", address, index: 0, count: 1, key, firstTriedAt, ...names };
+    return target.send(part, { base_url: fake.baseUrl, ...settings }, toolsFor(env));
+  }
+
+  const logins: [what: string, env: Record<string, string>, settings: SettingValues][] = [
+    ["GH_TOKEN", { GH_TOKEN: "T", GH_ENTERPRISE_TOKEN: "other" }, {}],
+    ["GITHUB_TOKEN", { GITHUB_TOKEN: "T" }, {}],
+    ["the setting over the environment", { GH_TOKEN: "other" }, { token: "T" }],
+    [
+      "GH_ENTERPRISE_TOKEN for another host",
+      { GH_HOST: "ghe.example.com", GH_TOKEN: "other", GH_ENTERPRISE_TOKEN: "T" },
+      {},
+    ],
+    ["the setting for another host", { GH_TOKEN: "other" }, { hostname: "ghe.example.com", enterprise_token: "T" }],
+    ["GH_TOKEN for a tenant", { GH_TOKEN: "T" }, { hostname: "octo.ghe.com", enterprise_token: "other" }],
+  ];
+  for (const [what, env, settings] of logins) {
+    test(`uses ${what}`, async () => {
+      const own = (one: object) => JSON.parse(JSON.stringify(one).replace('"T"', JSON.stringify(fake.token)));
+      await send(own(env), own(settings));
+      assert.equal(fake.messages[0]!.body, `Done\n\n${marker}`);
+      assert.deepEqual(fake.mismatches, []);
+    });
+  }
+
+  test("gives a server no token that is another's, and says what is missing", async () => {
+    for (const error of [
+      await failureOf(send({})),
+      await failureOf(send({ GH_TOKEN: fake.token, GH_HOST: "ghe.example.com" })),
+      await failureOf(send({ GH_ENTERPRISE_TOKEN: fake.token })),
+    ]) {
+      assert.deepEqual([error.sent, error.retryAfterMs], ["no", undefined]);
+      assert.match(error.message, /"gh" is not on PATH; install it .*, or set GH_TOKEN$/);
+    }
+    assert.equal(fake.tries, 0);
+  });
+
+  const hosts: [hostname: string | undefined, baseUrl: string][] = [
+    [undefined, "https://api.github.com"],
+    ["github.com", "https://api.github.com"],
+    ["octo.ghe.com", "https://api.octo.ghe.com"],
+    ["ghe.example.com", "https://ghe.example.com/api/v3"],
+    ["notgithub.com", "https://notgithub.com/api/v3"],
+  ];
+  for (const [hostname, baseUrl] of hosts) {
+    test(`asks ${baseUrl} for the host ${hostname}`, () => {
+      const login = restLogin({ hostname, token: "a", enterprise_token: "b" }, {});
+      assert.equal(login?.baseUrl, baseUrl);
+      assert.equal(login?.token, /ghe\.com$|^github|^$/.test(hostname ?? "") ? "a" : "b");
+    });
+  }
+
+  test("does not follow a repository that has moved, and says so", async () => {
+    fake.answer = {
+      status: 307,
+      headers: { location: "/repositories/1/issues/5/comments" },
+      body: { message: "Moved" },
+    };
+    fake.mode = "refused";
+    const error = await failureOf(send({ GH_TOKEN: fake.token }));
+    assert.deepEqual([error.sent, error.retryAfterMs], ["no", "never"]);
+    assert.match(error.message, /the repository has moved/);
+  });
+
+  test("knows a token that is nobody's", async () => {
+    const said = await target.check({ base_url: fake.baseUrl, token: fake.token }, toolsFor({}));
+    assert.match(said[0]!, /^The account is "postern-bot"$/);
+    fake.account = { status: 403, body: { message: "Resource not accessible by integration" } };
+    const [first] = await target.check({ base_url: fake.baseUrl, token: fake.token }, toolsFor({}));
+    assert.match(first!, /cannot be told$/);
+    const wrong = target.check({ base_url: fake.baseUrl, token: "ghp_unknownToken" }, toolsFor({}));
+    assert.match((await failureOf(wrong)).message, /401 "Bad credentials"/);
+  });
+
+  test("lets mentions and commands live where the operator allows them", async () => {
+    const address = readAddress(target, { repo: "owner/name", pr_number: "5" }, {});
+    const names = { route: "ci", eventType: "push" };
+    const text = "@octocat\n/merge";
+    const part = { text, address, index: 0, count: 1, key, firstTriedAt, ...names };
+    const settings = { base_url: fake.baseUrl, token: fake.token, allow_mentions: true };
+    await target.send(part, settings, toolsFor({}));
+    assert.equal(fake.messages[0]!.text, text);
+  });
+});
+
+describe("images in a comment", () => {
+  async function sent(text: string, settings: SettingValues = {}): Promise<string> {
+    const fake = await startFakeGithub();
+    const address = readAddress(target, { repo: "owner/name", pr_number: "5" }, {});
+    const part = { text, address, index: 0, count: 1, key, firstTriedAt, route: "ci", eventType: "push" };
+    const env = { PATH: "/nonexistent" };
+    const tools = { env, log: silentLog, memory: makeMemory(), signal: new AbortController().signal };
+    try {
+      await target.send(part, { base_url: fake.baseUrl, token: fake.token, ...settings }, tools);
+      return fake.messages[0]!.text;
+    } finally {
+      await fake.close();
+    }
+  }
+
+  const text = "![a](https://a.example/b)\n\n```md\n![code](x) <img>\n```\n`![code](x)` @octocat";
+
+  test("become links, but not in code", async () => {
+    const shown = (await sent(text)).replaceAll("\u200b", "∅");
+    assert.equal(shown, text.replace("![a]", "!∅[a]").replace("@octocat", "@∅octocat"));
+    const loud = (await sent(text, { allow_mentions: true })).replaceAll("\u200b", "∅");
+    assert.equal(loud, text.replace("![a]", "!∅[a]"));
+  });
+
+  test("are shown where the operator allows them", async () => {
+    assert.equal(await sent(text, { allow_images: true, allow_mentions: true }), text);
+    const quiet = (await sent(text, { allow_images: true })).replaceAll("\u200b", "∅");
+    assert.equal(quiet, text.replace("@octocat", "@∅octocat"));
+  });
+
+  test("are not brought to life by the cut of what is too long", async () => {
+    const long = `\`${"![a](https://a.example) ".repeat(200)}\` ${"@a ".repeat(21_000)}`;
+    assert.doesNotMatch(await sent(long), /!\[/);
+  });
 });
 
 describe("github_comment through the real gh", { skip: missing("gh") }, () => {
@@ -122,7 +298,7 @@ describe("github_comment through the real gh", { skip: missing("gh") }, () => {
 
   function toolsFor(env: Record<string, string | undefined>): TargetTools {
     const signal = new AbortController().signal;
-    return { env: { PATH: process.env.PATH, ...fake.env, ...env }, log: silentLog, signal };
+    return { env: { PATH: process.env.PATH, ...fake.env, ...env }, log: silentLog, memory: makeMemory(), signal };
   }
 
   function send(text: string, env: Record<string, string | undefined> = {}, settings: SettingValues = {}) {
@@ -209,7 +385,7 @@ describe("github_comment through the real gh", { skip: missing("gh") }, () => {
 
   test("closes the code block that the cut left open", async () => {
     await send(`\`\`\`\n${"/a ".repeat(30_000)}`);
-    assert.match(fake.messages.at(-1)!.text, /\[cut: the answer was longer\]\n```$/);
+    assert.match(fake.messages.at(-1)!.text, /\n```\n\n\[cut: the answer was longer\]$/);
   });
 
   test("speaks to an Enterprise Server with its own token only", async () => {
@@ -225,7 +401,7 @@ describe("github_comment through the real gh", { skip: missing("gh") }, () => {
   });
 
   test("waits for a program that is not there yet", async () => {
-    const error = await failure(send("x", { PATH: "/nonexistent" }));
+    const error = await failure(send("x", { PATH: "/nonexistent", GH_TOKEN: undefined }));
     assert.deepEqual([error.sent, error.retryAfterMs], ["no", undefined]);
     assert.match(error.message, /install it/);
   });

@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { DeliveryError } from "../../src/core/errors.ts";
+import { checkAddress, type KeyProblem, readAddress } from "../../src/target/address.ts";
 import { email } from "../../src/target/email.ts";
 import { github_comment } from "../../src/target/github_comment.ts";
 import { log } from "../../src/target/log.ts";
-import { checkAddress, type KeyProblem, readAddress, readSettings } from "../../src/target/settings.ts";
+import { readSettings } from "../../src/target/settings.ts";
 import type { Setting, Target } from "../../src/target/target.ts";
 import { telegram } from "../../src/target/telegram.ts";
 
@@ -75,7 +76,11 @@ describe("readSettings", () => {
     ["tokn", { tokn: "x" }, /did you mean "token"$/],
     ["Token", { Token: "x" }, /did you mean "token"$/],
     ["extra.baseurl", { extra: { baseurl: "x" } }, /did you mean "base_url"$/],
-    ["whatever", { whatever: "x" }, /known are token, home_channel, base_url, enabled, extra$/],
+    [
+      "whatever",
+      { whatever: "x" },
+      /known are token, home_channel, base_url, missing_thread, allow_mentions, enabled, extra$/,
+    ],
     ["constructor", { constructor: "x" }, /^Not a setting of "telegram"/],
     ["extra", { extra: "x" }, /^Expected a mapping, found "x"$/],
   ];
@@ -100,13 +105,19 @@ describe("readSettings", () => {
     ["boolean", "0", false],
     ["url", "http://127.0.0.1:8081/bot/", "http://127.0.0.1:8081/bot"],
     ["url", "HTTPS://EXAMPLE.com", "HTTPS://EXAMPLE.com"],
+    ["secret_url", " https://hooks.example.com/a/?key=x ", "https://hooks.example.com/a/?key=x"],
+    ["choice", "Daemon ", "daemon"],
+    ["list", "a, b ,c", ["a", "b", "c"]],
+    ["list", [" a", "b,c"], ["a", "b,c"]],
   ];
   for (const [kind, raw, value] of kinds) {
     test(`reads ${typeof raw} ${raw} as ${kind}`, () => {
-      assert.deepEqual(valuesOf(withSetting({ kind, help: "x" }), { it: raw }), { it: value });
+      const setting = kind === "choice" ? { kind, help: "x", choices: ["daemon", "rest"] } : { kind, help: "x" };
+      assert.deepEqual(valuesOf(withSetting(setting), { it: raw }), { it: value });
     });
   }
 
+  const anAddress = "an address that begins with http:// or https://, without user and password";
   const wrong: [kind: Setting["kind"], raw: unknown, message: string][] = [
     ["string", 5, "Expected text; put it in quotes, found the number 5"],
     ["string", ["a"], "Expected text; put it in quotes, found a list"],
@@ -117,10 +128,21 @@ describe("readSettings", () => {
     ["boolean", "maybe", 'Expected true or false, found "maybe"'],
     ["url", "example.com", 'Expected an address that begins with http:// or https://, found "example.com"'],
     ["url", "ftp://a.b", 'Expected an address that begins with http:// or https://, found "ftp://a.b"'],
+    ["secret_url", "hooks.example.com/hunter22", `Expected ${anAddress}, found other text`],
+    ["secret_url", "https://me:hunter22@example.com", `Expected ${anAddress}, found other text`],
+    ["secret_url", 5, `Expected ${anAddress}, found the number`],
+    ["choice", "demon", 'Expected "daemon" or "rest", found "demon"'],
+    ["choice", true, 'Expected "daemon" or "rest", found the word true'],
+    ["choice", "constructor", 'Expected "daemon" or "rest", found "constructor"'],
+    ["list", [], "Expected a list of texts, found nothing"],
+    ["list", ["a", 5], "Expected a list of texts, found the number 5"],
+    ["list", ["a", " "], 'Expected a list of texts, found ""'],
+    ["list", { a: "b" }, "Expected a list of texts, found a mapping"],
   ];
   for (const [kind, raw, message] of wrong) {
     test(`says what it expected instead of ${JSON.stringify(raw)} as ${kind}`, () => {
-      assert.deepEqual(problemsOf(withSetting({ kind, help: "x" }), { it: raw }), [{ key: "it", message }]);
+      const setting = kind === "choice" ? { kind, help: "x", choices: ["daemon", "rest"] } : { kind, help: "x" };
+      assert.deepEqual(problemsOf(withSetting(setting), { it: raw }), [{ key: "it", message }]);
     });
   }
 
@@ -139,6 +161,146 @@ describe("readSettings", () => {
   });
 });
 
+/** A service with two ways in: a bot with its own id and token, or the address of a hook. */
+const twoWays: Target = {
+  ...log,
+  name: "made",
+  settings: {
+    bot: { kind: "string", help: "Id of the bot", env: ["MADE_BOT"] },
+    token: { kind: "secret", help: "Token of the bot", env: ["MADE_TOKEN"], alternatives: ["password"] },
+    hook: { kind: "secret_url", help: "Address of the hook" },
+    home_channel: { kind: "string", help: "Chat" },
+    base_url: { kind: "url", help: "Server", default: "https://made.example", alternatives: ["url", "server"] },
+  },
+  ways: [["bot", "token"], ["hook"]],
+  address: {
+    chat_id: { help: "a chat", pattern: /\d+/, alternatives: ["channel"], homeChannel: true, unlessSet: "hook" },
+    sender: { help: "a name", pattern: /[a-z]+/, required: true, unlessSet: "hook" },
+  },
+};
+
+describe("ways in", () => {
+  const none = '"bot" (or MADE_BOT in the environment) and "token" (or MADE_TOKEN in the environment), or "hook"';
+  const missing: [what: string, section: object | undefined, env: object, key: string, message: string][] = [
+    ["none", undefined, {}, "bot", `Missing; set ${none}`],
+    ["what is no way", { home_channel: "1" }, {}, "bot", `Missing; set ${none}`],
+    ["a half", { token: "x" }, {}, "bot", 'Missing; set "bot" (or MADE_BOT in the environment)'],
+    ["a half", {}, { MADE_BOT: "7" }, "token", 'Missing; set "token" (or MADE_TOKEN in the environment)'],
+  ];
+  for (const [what, section, env, key, message] of missing) {
+    test(`asks for what is missing when ${what} is set: ${JSON.stringify({ ...section, ...env })}`, () => {
+      assert.deepEqual(problemsOf(twoWays, section as Record<string, unknown>, env), [{ key, message }]);
+    });
+  }
+
+  test("are enough each, together too, and by a mixture of file and environment", () => {
+    const base_url = "https://made.example";
+    const hook = "https://hooks.example";
+    assert.deepEqual(valuesOf(twoWays, { hook }), { hook, base_url });
+    assert.deepEqual(valuesOf(twoWays, { extra: { bot: "7" } }, { MADE_TOKEN: "x" }), {
+      bot: "7",
+      token: "x",
+      base_url,
+    });
+    assert.deepEqual(valuesOf(twoWays, { bot: "7", token: "x", hook }), { bot: "7", token: "x", hook, base_url });
+  });
+
+  test("with a mistake are not said to be missing as well", () => {
+    const keys = (section: Record<string, unknown>) => problemsOf(twoWays, section).map(({ key }) => key);
+    assert.deepEqual(keys({ hook: "nonsense" }), ["hook"]);
+    assert.deepEqual(keys({ bot: "7", password: 5 }), ["password"]);
+    assert.deepEqual(keys({ password: 5 }), ["password", "bot"]);
+  });
+});
+
+describe("other names of a setting", () => {
+  const base = (section: Record<string, unknown>) =>
+    valuesOf(twoWays, { hook: "https://h.example", ...section }).base_url;
+
+  test("are read, in the section or under extra, and its own name wins", () => {
+    assert.equal(base({ url: "https://one.example" }), "https://one.example");
+    assert.equal(base({ extra: { server: "https://two.example" } }), "https://two.example");
+    assert.equal(
+      base({ url: "https://one.example", extra: { base_url: "https://own.example" } }),
+      "https://own.example",
+    );
+    assert.equal(base({ url: "", server: "https://two.example" }), "https://two.example");
+  });
+
+  test("stand in the message about a mistake, and among the names that are known", () => {
+    const hook = "https://h.example";
+    assert.deepEqual(problemsOf(twoWays, { hook, extra: { server: "x" } }), [
+      { key: "extra.server", message: 'Expected an address that begins with http:// or https://, found "x"' },
+    ]);
+    assert.match(problemsOf(twoWays, { hook, sever: "x" })[0]?.message ?? "", /did you mean "server"$/);
+  });
+});
+
+describe("a setting with a pattern", () => {
+  const help = "Number of the account, 3 digits";
+  const read = (kind: Setting["kind"], it: string) =>
+    readSettings(withSetting({ kind, help, pattern: /\d{3}/ }), { it }, {});
+
+  test("takes what matches as a whole", () => {
+    assert.deepEqual(read("string", "123"), { values: { it: "123" } });
+    for (const wrong of ["12", "1234", "x123"]) {
+      const message = `Expected number of the account, 3 digits, found "${wrong}"`;
+      assert.deepEqual(read("string", wrong), { problems: [{ key: "it", message }] });
+    }
+  });
+
+  test("shows nothing of a secret that does not match", () => {
+    const message = "Expected number of the account, 3 digits, found other text";
+    assert.deepEqual(read("secret", "12345"), { problems: [{ key: "it", message }] });
+    assert.deepEqual(read("secret_url", "https://hooks.example/12345"), { problems: [{ key: "it", message }] });
+  });
+});
+
+describe("a field that may be left out", () => {
+  const address = (extra: Record<string, string>) => readAddress(telegram, { chat_id: "42", ...extra }, {});
+
+  test("is left out when the payload has nothing for it", () => {
+    for (const nothing of ["{issue.topic}", "null", " "])
+      assert.deepEqual(address({ thread_id: nothing }), { chat_id: "42" });
+  });
+
+  test("is refused when it is wrong, and so is the place itself when it did not resolve", () => {
+    assert.throws(() => address({ thread_id: "x" }), /"message_thread_id" is "x"/);
+    assert.throws(() => address({ thread_id: "7 {a}" }), DeliveryError);
+    assert.throws(() => address({ chat_id: "{chat.id}" }), /which the payload did not resolve/);
+    assert.throws(() => address({ chat_id: "null" }), DeliveryError);
+  });
+});
+
+describe("an address that a setting stands for", () => {
+  const byHook = { hook: "https://hooks.example" };
+  const asBot = { bot: "7", token: "x" };
+
+  test("may be missing, and is taken where it is given or at home", () => {
+    assert.deepEqual(readAddress(twoWays, {}, byHook), {});
+    assert.deepEqual(readAddress(twoWays, { channel: "5" }, byHook), { chat_id: "5" });
+    assert.deepEqual(readAddress(twoWays, {}, { ...byHook, home_channel: "6" }), { chat_id: "6" });
+    assert.deepEqual(checkAddress(twoWays, {}, byHook), []);
+  });
+
+  test("is checked all the same", () => {
+    assert.deepEqual(
+      checkAddress(twoWays, { chat_id: "x" }, byHook).map(({ key }) => key),
+      ["chat_id"],
+    );
+    assert.throws(() => readAddress(twoWays, { sender: "7" }, byHook), DeliveryError);
+  });
+
+  test("is needed as soon as the setting is not there", () => {
+    assert.deepEqual(
+      checkAddress(twoWays, {}, asBot).map(({ key }) => key),
+      ["chat_id", "sender"],
+    );
+    assert.throws(() => readAddress(twoWays, { sender: "me" }, asBot), /"chat_id" is missing/);
+    assert.throws(() => readAddress(twoWays, { chat_id: "1" }, asBot), /"sender" is missing/);
+  });
+});
+
 describe("home_channel", () => {
   const rows: [written: unknown, read: Record<string, unknown>][] = [
     ["-1001234567890", { home_channel: "-1001234567890" }],
@@ -150,6 +312,7 @@ describe("home_channel", () => {
       { home_channel: "-100", home_thread_id: "7" },
     ],
     [{ chat_id: "-100" }, { home_channel: "-100" }],
+    [{ platform: "telegram", chat_id: "-100" }, { home_channel: "-100" }],
     [
       { chat_id: -9007199254740993n, thread_id: "8" },
       { home_channel: "-9007199254740993", home_thread_id: "8" },
@@ -157,10 +320,20 @@ describe("home_channel", () => {
   ];
   for (const [written, read] of rows) {
     test(`reads ${typeof written} ${typeof written === "object" ? Object.keys(written as object) : written}`, () => {
-      const { base_url: _, ...values } = valuesOf(telegram, { token, home_channel: written });
-      assert.deepEqual(values, { token, ...read });
+      const presets = valuesOf(telegram, { token });
+      assert.deepEqual(valuesOf(telegram, { token, home_channel: written }), { ...presets, ...read });
     });
   }
+
+  test("takes its topic from beside it in the environment", () => {
+    const env = { TELEGRAM_HOME_CHANNEL: "-100", TELEGRAM_HOME_CHANNEL_THREAD_ID: "7" };
+    const { home_channel: chat, home_thread_id: thread } = valuesOf(telegram, { token, home_channel: "5" }, env);
+    assert.deepEqual([chat, thread], ["-100", "7"]);
+    const alone = valuesOf(telegram, { token, home_channel: "5" }, { TELEGRAM_HOME_CHANNEL_THREAD_ID: "7" });
+    assert.deepEqual([alone.home_channel, alone.home_thread_id], ["5", undefined]);
+    const [problem] = problemsOf(telegram, { token }, { ...env, TELEGRAM_HOME_CHANNEL_THREAD_ID: "x" });
+    assert.match(problem?.message ?? "", /number of a forum topic, found "x" in the environment variable/);
+  });
 
   const wrong: [written: unknown, key: string, message: RegExp][] = [
     [1e21, "home_channel", /^Expected text or a whole number, found the number 1e\+21; put it in quotes$/],

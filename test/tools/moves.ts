@@ -24,7 +24,7 @@ const movesOf: Partial<Record<Name, { readonly jobs: readonly JobMove[]; readonl
     },
     finishAttempt: {
       jobs: ["finish", "fail", "refuse", "cancel"],
-      messages: ["retry", "take", "giveUp", "stop", "promote"],
+      messages: ["retry", "take", "giveUp", "replace", "prepare", "line", "stop", "promote"],
     },
     addJob: { jobs: [], messages: ["prepare", "line"] },
     cancel: { jobs: ["cancel", "fail", "finish"], messages: ["cancel", "promote"] },

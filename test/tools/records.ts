@@ -49,6 +49,7 @@ function aMessage(job: JobState, at: number): MessageRecord {
   const text = state === "held" ? null : "Hello";
   return {
     ...{ id: newId(at), target: "telegram", extra: "{}", lane: null, text, state, reason: null, reference: null },
+    ...{ refusal: null, fallback: null, replaces: null },
     ...{ partsSent: 0, readyAt: text === null ? null : at, dueAt: at, attempts: [] },
   };
 }

@@ -8,6 +8,7 @@ import type {
   FinishAttemptArgs,
   FinishRunArgs,
   NewJob,
+  Place,
   RunResult,
 } from "../../src/store/store.ts";
 
@@ -51,6 +52,10 @@ export interface AcceptParts extends EventParts {
   readonly lane?: string;
   /** Text of every message of a job without an agent. */
   readonly text?: string;
+  /** Targets of every message's fallback; none when not set. */
+  readonly fallback?: readonly string[];
+  /** Lane of the fallbacks; none when not set. */
+  readonly fallbackLane?: string;
 }
 
 /** An event that an agent is to work on. */
@@ -85,9 +90,17 @@ export function newJob(kind: NewJob["kind"], parts: AcceptParts & { readonly ori
     extra: "{}",
     lane: parts.lane ?? null,
     text: kind === "agent" ? null : (parts.text ?? "Hello"),
+    refusal: null,
+    fallback: aFallback(parts),
   }));
   const { route = "reviews", plan = "{}", onCrash = "rerun", origin = null } = parts;
   return { id: newId(at), kind, route, plan, onCrash, origin, messages };
+}
+
+function aFallback({ fallback = [], fallbackLane }: AcceptParts): string | null {
+  const lane = fallbackLane ?? null;
+  const places = fallback.map((target): Place => ({ target, extra: { chat_id: `at ${target}` }, lane, refusal: null }));
+  return places.length === 0 ? null : JSON.stringify(places);
 }
 
 /** Ten of what is due, for the owner "one", who has forgotten what it took before. */
@@ -141,10 +154,12 @@ export function aFailedTry(
   return anEndedTry(message, { outcome: "refused", error: "Too many requests", next, ...rest });
 }
 
-/** How a message's last try ended. */
+/** How a message's last try ended; its fallback is used, if it has one. */
 export function aLastTry(
   message: Pick<ClaimedMessage, "id" | "fence">,
   parts: Partial<FinishAttemptArgs> = {},
 ): FinishAttemptArgs {
-  return anEndedTry(message, { outcome: "refused", error: "Chat not found", next: { move: "giveUp" }, ...parts });
+  const now = parts.now ?? noon;
+  const next = { move: "giveUp", successor: { id: newId(now), leaseUntil: now + 30_000 } } as const;
+  return anEndedTry(message, { outcome: "refused", error: "Chat not found", next, ...parts });
 }

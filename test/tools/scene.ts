@@ -2,9 +2,10 @@ import { createHmac } from "node:crypto";
 import type { TestContext } from "node:test";
 import { type Config, loadConfig } from "../../src/config/load.ts";
 import { Rejection } from "../../src/core/errors.ts";
-import type { HeaderMap } from "../../src/core/types.ts";
+import type { Environment, HeaderMap } from "../../src/core/types.ts";
 import { Deliveries, type Pacing } from "../../src/gateway/deliver.ts";
 import type { Gateway } from "../../src/gateway/gateway.ts";
+import { storeMemory } from "../../src/gateway/memory.ts";
 import { Paces } from "../../src/gateway/pace.ts";
 import type { Incoming } from "../../src/gateway/pipeline.ts";
 import { LocalRates, type Rates } from "../../src/gateway/rates.ts";
@@ -14,6 +15,7 @@ import { createLog, type Log } from "../../src/lib/log.ts";
 import { sleep } from "../../src/lib/sleep.ts";
 import { openSqlite } from "../../src/store/sqlite.ts";
 import type { EventRecord, Store } from "../../src/store/store.ts";
+import type { Memory } from "../../src/target/target.ts";
 import { headersOf } from "../core/event.ts";
 import { type FakeTelegram, startFakeTelegram } from "../fakes/telegram.ts";
 import { type Clock, makeClock } from "./clock.ts";
@@ -34,6 +36,10 @@ export interface SceneOptions {
   readonly sections?: object;
   /** Other keys of `platforms.telegram`. */
   readonly telegram?: object;
+  /** Other sections of `platforms`. */
+  readonly platforms?: Readonly<Record<string, object>>;
+  /** Environment variables beside PATH. */
+  readonly env?: Environment;
   readonly files?: Readonly<Record<string, string>>;
   /** The gateway this one follows, on the same home and clock. */
   readonly after?: Scene;
@@ -50,6 +56,7 @@ export interface Scene {
   readonly clock: Clock;
   readonly outage: Outage;
   readonly ledger: Ledger;
+  readonly memory: Memory;
   readonly rates: Rates;
   readonly routes: Routes;
   readonly deliveries: Deliveries;
@@ -82,7 +89,7 @@ export async function setScene(t: TestContext, options: SceneOptions = {}): Prom
   if (!before) await home.write("config.yaml", JSON.stringify(configuration(options, telegram)));
   const clock = before?.clock ?? makeClock();
   const lines: LogLine[] = [];
-  const config = await loadConfig({ home, env: { PATH: process.env.PATH } });
+  const config = await loadConfig({ home, env: { PATH: process.env.PATH, ...options.env } });
   let routes: Routes | undefined;
   const secrets = () => [...config.secrets, ...(routes?.secrets() ?? [])];
   const write = (line: string) => void lines.push(JSON.parse(line) as LogLine);
@@ -90,6 +97,7 @@ export async function setScene(t: TestContext, options: SceneOptions = {}): Prom
   routes = new Routes({ home, fixed: config.routes, context: config.routeContext, log });
   const store = await openSqlite({ path: `${home.folder}/ledger.db`, readOnly: false });
   const outage = withOutage(options.isShared ? asShared(store) : store);
+  const memory = storeMemory(store);
   const end = new AbortController();
   t.after(async () => {
     end.abort();
@@ -102,7 +110,7 @@ export async function setScene(t: TestContext, options: SceneOptions = {}): Prom
   });
   const rates = new LocalRates(config.webhook.rateLimit, clock.now);
   const deliveries = new Deliveries({
-    ...{ config, routes, ledger, log, now: clock.now, secrets, signal: end.signal },
+    ...{ config, routes, ledger, memory, log, now: clock.now, secrets, signal: end.signal },
     paces: options.isPaced ? new Paces({ now: clock.now, sleep }) : unpaced,
   });
   let wakes = 0;
@@ -111,7 +119,23 @@ export async function setScene(t: TestContext, options: SceneOptions = {}): Prom
   };
   const gateway: Gateway = { config, routes, rates, ledger, deliveries, log, now: clock.now, wake };
   return {
-    ...{ home, config, clock, outage, ledger, rates, routes, deliveries, gateway, log, lines, telegram, secrets, end },
+    ...{
+      home,
+      config,
+      clock,
+      outage,
+      ledger,
+      memory,
+      rates,
+      routes,
+      deliveries,
+      gateway,
+      log,
+      lines,
+      telegram,
+      secrets,
+    },
+    end,
     wakes: () => wakes,
     async events() {
       const rows = await store.listEvents({ limit: 10_000 });
@@ -141,7 +165,8 @@ async function startTelegram(t: TestContext): Promise<FakeTelegram> {
   return telegram;
 }
 
-function configuration({ routes, webhook, sections, telegram: own }: SceneOptions, telegram: FakeTelegram): object {
+function configuration(options: SceneOptions, telegram: FakeTelegram): object {
+  const { routes, webhook, sections, telegram: own, platforms } = options;
   const extra = { base_url: telegram.baseUrl };
   return {
     platforms: {
@@ -151,6 +176,7 @@ function configuration({ routes, webhook, sections, telegram: own }: SceneOption
         routes: routes ?? { ci: { prompt: "Look at {what}", deliver: "telegram" } },
       },
       telegram: { enabled: true, token: telegram.token, home_channel: "42", extra, ...own },
+      ...platforms,
     },
     agent: { backend: "preview" },
     ...sections,

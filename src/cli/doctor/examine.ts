@@ -7,14 +7,15 @@ import { checkGateway } from "./gateway.ts";
 import { checkHome } from "./home.ts";
 import { checkLedger, checkSize } from "./ledger.ts";
 import { checkClock, checkDisk } from "./machine.ts";
-import { checkRoutes, checkTargets } from "./routes.ts";
+import { checkRoutes } from "./routes.ts";
+import { checkServices } from "./targets.ts";
 import { checkDead, checkPauses, checkWaiting } from "./work.ts";
 
 /** In the order in which they are shown, after the first ones that they need. */
 const checks: Readonly<Record<string, Check>> = {
   home: checkHome,
   size: checkSize,
-  targets: checkTargets,
+  targets: checkServices,
   agent: checkAgent,
   terminal: checkTerminal,
   gateway: checkGateway,

@@ -37,7 +37,10 @@ export type Check = (patient: Patient) => Promise<readonly Finding[]>;
 /** Makes the findings of one check. */
 export function findings(check: string) {
   return {
-    ok: (text: string): Finding => ({ check, grade: "ok", text }),
+    ok: (text: string, details: readonly string[] = []): Finding => ({
+      ...{ check, grade: "ok", text },
+      ...(details.length > 0 ? { details } : {}),
+    }),
     warning: (text: string, next: string, details: readonly string[] = []): Finding => ({
       ...{ check, grade: "warning", text, next, details },
     }),

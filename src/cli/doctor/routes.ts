@@ -4,7 +4,7 @@ import type { Route } from "../../config/route.ts";
 import { buildSubscriptions, filePlace, storePlace } from "../../config/subscriptions.ts";
 import { StoreUnavailable } from "../../core/errors.ts";
 import type { Store } from "../../store/store.ts";
-import { type Check, type Finding, findings } from "./finding.ts";
+import { type Finding, findings } from "./finding.ts";
 
 const subscriptions = findings("subscriptions");
 
@@ -42,18 +42,3 @@ function skipped(error: string): Finding {
   const next = 'Senders are answered 404; mend it with "postern webhook subscribe NAME …", or remove it';
   return subscriptions.problem(error, next);
 }
-
-const targets = findings("targets");
-
-/** Whether each target that a route uses is set up. A static route whose target is not would have kept the gateway from starting. */
-export const checkTargets: Check = async ({ config, routes }) => {
-  const names = [...new Set(routes.flatMap(({ outlets }) => outlets.map(({ target }) => target.name)))].sort();
-  return names.map((name) => {
-    const platform = config?.platforms.get(name);
-    const users = routes.filter(({ outlets }) => outlets.some(({ target }) => target.name === name));
-    const list = `used by ${users.map((route) => route.name).join(", ")}`;
-    if (platform && "values" in platform) return targets.ok(`"${name}" is set up (${list})`);
-    const why = platform?.unusable ?? "it is not set up";
-    return targets.problem(`"${name}" cannot be used (${list}): ${why}`, "Set it up, or choose another target");
-  });
-};

@@ -12,9 +12,10 @@ import type { EventRecord } from "../../store/store.ts";
 
 /**
  * The format of a line of `postern events export`: one event with all that became of it. Times are Unix milliseconds, the
- * body is in base64, texts of JSON are opened. A change that older versions would misread raises the number.
+ * body is in base64, texts of JSON are opened. A change that older versions would misread raises the number. Messages have a
+ * fallback since 2.
  */
-const format = 1;
+const format = 2;
 
 /** An event as one line of JSON, without the line end. */
 export function toLine({ body, headers, jobs, ...row }: EventRecord): string {
@@ -27,7 +28,9 @@ export function toLine({ body, headers, jobs, ...row }: EventRecord): string {
       ...job,
       plan: JSON.parse(plan) as unknown,
       runs: runs.map(({ transcript, ...run }) => ({ ...run, transcript: opened(transcript) })),
-      messages: messages.map(({ extra, ...message }) => ({ ...message, extra: opened(extra) })),
+      messages: messages.map(({ extra, fallback, ...message }) => {
+        return { ...message, extra: opened(extra), fallback: opened(fallback) };
+      }),
     })),
   });
 }
@@ -50,12 +53,26 @@ const attempt = z.object({
   error: z.string().nullable(),
 });
 
+const place = z.object({
+  target: z.string().min(1),
+  extra: texts,
+  lane: z.string().nullable(),
+  refusal: z.string().nullable(),
+});
+
 const message = z.object({
   id,
   target: z.string().min(1),
   extra: texts.transform(asText),
   lane: z.string().nullable(),
   text: z.string().nullable(),
+  refusal: z.string().nullable().default(null),
+  fallback: z
+    .array(place)
+    .nullable()
+    .default(null)
+    .transform((list) => list && asText(list)),
+  replaces: id.nullable().default(null),
   state: z.enum(Object.keys(messageStates) as [MessageState]),
   reason: z.string().nullable(),
   reference: z.string().nullable(),
@@ -123,7 +140,7 @@ export function fromLine(line: string): EventRecord {
   const value = parsed(line);
   const found = z.object({ format: z.int() }).safeParse(value);
   if (!found.success) throw new UserError('It is no event; import what "postern events export" has written');
-  if (found.data.format !== format) {
+  if (found.data.format < 1 || found.data.format > format) {
     throw new UserError(
       `It is in format ${found.data.format}, and this version reads ${format}; import it with a newer Postern`,
     );

@@ -36,6 +36,7 @@ function messageForMachines(message: MessageRecord) {
   return {
     ...message,
     extra: JSON.parse(message.extra) as unknown,
+    fallback: JSON.parse(message.fallback ?? "null") as unknown,
     readyAt: isoTime(message.readyAt),
     dueAt: isoTime(message.dueAt),
     attempts: message.attempts.map(withIsoTimes),

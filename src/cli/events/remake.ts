@@ -4,10 +4,12 @@ import type { Route } from "../../config/route.ts";
 import { UserError } from "../../core/errors.ts";
 import { newId } from "../../core/id.ts";
 import type { Event } from "../../core/types.ts";
-import { laneOf, planOf, shape } from "../../gateway/shape.ts";
+import { laneOf, planOf, shape, whyHopeless } from "../../gateway/shape.ts";
+import { type Draft, fallbackText, placesIn } from "../../ledger/fallback.ts";
+import type { Plan } from "../../ledger/ledger.ts";
 import { parse } from "../../receive/parse.ts";
 import { finalJobStates, type JobState } from "../../store/states.ts";
-import type { EventRecord, JobRecord, MessageRecord, NewJob, NewMessage } from "../../store/store.ts";
+import type { EventRecord, JobRecord, MessageRecord, NewJob, NewMessage, Place } from "../../store/store.ts";
 
 /** Where a replay begins: with the event as it came in, with the agent's run, or with the text that was to be sent. */
 export type Beginning = "start" | "run" | "delivery";
@@ -51,10 +53,11 @@ async function fromStart(record: EventRecord, remaking: Remaking): Promise<Remad
   if ("ignored" in shaped) return shaped;
   const { text, drafts } = shaped;
   const common = { route: route.name, onCrash: route.onCrash, origin: "replay from start" };
-  const messages = drafts.map(({ target, extra }) => newMessage(target, extra, route.isDirect ? text : null, remaking));
+  const messages = drafts.map((draft) => newMessage(draft, route.isDirect ? text : null, remaking));
+  const plan = planOf(route, shaped, remaking.config);
   const job = route.isDirect
     ? ({ ...common, kind: "delivery", plan: "{}", messages } as const)
-    : ({ ...common, kind: "agent", plan: JSON.stringify(planOf(route, text)), messages } as const);
+    : ({ ...common, kind: "agent", plan: JSON.stringify(plan), messages } as const);
   return { job: { id: idAfter(record, remaking.now), ...job } };
 }
 
@@ -88,20 +91,37 @@ function fromRun(record: EventRecord, remaking: Remaking): NewJob {
     id: idAfter(record, remaking.now),
     kind: "agent",
     route: last.route,
-    plan: last.plan,
+    plan: JSON.stringify(planAgain(last, remaking)),
     onCrash: last.onCrash,
     origin: `replay from run of job ${last.id}`,
-    messages: last.messages.map((message) => again(message, null, remaking)),
+    messages: last.messages.filter(isFirst).map((message) => newMessage(draftOf(message), null, remaking)),
   };
+}
+
+/** What could go nowhere then may be able to now: a home channel may have been set since. */
+function planAgain({ plan, messages }: JobRecord, { config }: Remaking): Plan {
+  const { hopeless: _, ...rest } = JSON.parse(plan) as Plan;
+  const hopeless = whyHopeless(messages.filter(isFirst).map(draftOf), config.platforms);
+  return { ...rest, ...(hopeless !== undefined && { hopeless }) };
+}
+
+/** Whether it goes where its route says first, and not instead of another. */
+function isFirst({ replaces }: MessageRecord): boolean {
+  return replaces === null;
+}
+
+function draftOf({ target, extra, lane, refusal, fallback }: MessageRecord): Draft {
+  const first = { target, extra: JSON.parse(extra) as Record<string, string>, lane, refusal };
+  return { ...first, fallback: placesIn(fallback) };
 }
 
 function fromDelivery(record: EventRecord, remaking: Remaking): NewJob {
   const last = record.jobs.findLast(({ messages }) => messages.some(hasText));
   if (!last) throw new UserError(`No text for its targets is recorded; use --from ${beginningBefore(record)}`);
-  const messages = last.messages.filter((message) => hasText(message) && message.state !== "kept");
+  const messages = last.messages.filter((one) => isFirst(one) && hasText(one) && one.state !== "kept");
   if (messages.length === 0)
     throw new UserError("The agent's answer was exactly [SILENT], so there is nothing to send");
-  const wanted = messages.filter(({ state }) => remaking.all || state !== "sent");
+  const wanted = messages.filter((message) => remaking.all || endOf(message, last).state !== "sent");
   if (wanted.length === 0) throw new UserError("All its messages were sent; add --all to send them again");
   return {
     id: idAfter(record, remaking.now),
@@ -110,8 +130,14 @@ function fromDelivery(record: EventRecord, remaking: Remaking): NewJob {
     plan: "{}",
     onCrash: last.onCrash,
     origin: `replay from delivery of job ${last.id}`,
-    messages: wanted.map((message) => again(message, message.text, remaking)),
+    messages: wanted.map((message) => newMessage(draftOf(message), message.text, remaking)),
   };
+}
+
+/** The last of the messages that went one instead of the other. */
+function endOf(message: MessageRecord, job: JobRecord): MessageRecord {
+  const next = job.messages.find(({ replaces }) => replaces === message.id);
+  return next ? endOf(next, job) : message;
 }
 
 function hasText({ text }: MessageRecord): boolean {
@@ -122,23 +148,22 @@ function beginningBefore({ jobs }: EventRecord): Beginning {
   return jobs.some(({ kind }: JobRecord) => kind === "agent") ? "run" : "start";
 }
 
-function again({ target, extra }: MessageRecord, text: string | null, remaking: Remaking): NewMessage {
-  return newMessage(target, JSON.parse(extra) as Record<string, string>, text, remaking);
-}
-
 /** A message that nobody waits for, so that it takes its place behind others for the same chat. */
-function newMessage(
-  name: string,
-  extra: Readonly<Record<string, string>>,
-  text: string | null,
-  { config, now }: Remaking,
-): NewMessage {
+function newMessage(draft: Draft, text: string | null, { config, now }: Remaking): NewMessage {
+  const { target: name, extra, refusal } = draft;
   const target = findTarget(name);
   const platform = target && config.platforms.get(target.name);
   if (!target || !platform) throw new UserError(`This version has no target "${name}"; use --from start`);
   if ("unusable" in platform) throw new UserError(`The target "${name}" cannot be used: ${platform.unusable}`);
   const lane = laneOf(target, extra, config.platforms);
-  return { id: newId(now), target: name, extra: JSON.stringify(extra), lane, text };
+  const fallback = fallbackText(draft.fallback.map((place) => inLane(place, config)));
+  return { id: newId(now), target: name, extra: JSON.stringify(extra), lane, text, refusal, fallback };
+}
+
+/** What cannot be used now may be set up again until it is needed. */
+function inLane(place: Place, { platforms }: Config): Place {
+  const target = findTarget(place.target);
+  return target ? { ...place, lane: laneOf(target, place.extra, platforms) } : place;
 }
 
 /** An event stands as the job with the highest id does, also when a clock was set back since its last job. */

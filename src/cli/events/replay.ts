@@ -3,9 +3,10 @@ import { type Config, loadConfig } from "../../config/load.ts";
 import { findTarget } from "../../config/platforms.ts";
 import type { Route } from "../../config/route.ts";
 import { DeliveryError, Rejection, UserError } from "../../core/errors.ts";
-import type { NewJob, NewMessage, Store } from "../../store/store.ts";
+import { placesIn } from "../../ledger/fallback.ts";
+import type { NewJob, NewMessage, Place, Store } from "../../store/store.ts";
+import { readAddress } from "../../target/address.ts";
 import { oneLine, plainText } from "../../target/neutralise.ts";
-import { readAddress } from "../../target/settings.ts";
 import { type CommonOptions, type Context, homeOf } from "../context.ts";
 import { withStore } from "../ledger.ts";
 import { checkChoice, chooseEvents, refuse } from "./choose.ts";
@@ -118,7 +119,11 @@ async function replayOne(given: string, remaking: Remaking, store: Store, dryRun
 function forMachines(replayed: Replayed) {
   if (!("job" in replayed)) return replayed;
   const { plan, messages, ...job } = replayed.job;
-  const opened = messages.map((message) => ({ ...message, extra: JSON.parse(message.extra) as unknown }));
+  const opened = messages.map((message) => ({
+    ...message,
+    extra: JSON.parse(message.extra) as unknown,
+    fallback: JSON.parse(message.fallback ?? "null") as unknown,
+  }));
   return { ...replayed, job: { ...job, plan: JSON.parse(plan) as unknown, messages: opened } };
 }
 
@@ -136,17 +141,24 @@ function preview({ kind, plan, messages }: NewJob, config: Config): string[] {
   return [
     kind === "agent" ? "  the prompt:" : "  the message:",
     ...text.split("\n").map((line) => `    | ${line}`),
-    ...messages.map((message) => `  to ${placeOf(message, config)}`),
+    ...messages.map((message) => `  to ${wayOf(message, config)}`),
   ];
 }
 
+/** Where a message goes, and where instead. */
+function wayOf({ target, extra, lane, refusal, fallback }: NewMessage, config: Config): string {
+  const first = { target, extra: JSON.parse(extra) as Record<string, string>, lane, refusal };
+  return [first, ...placesIn(fallback)].map((place) => placeOf(place, config)).join(", else to ");
+}
+
 /** A target and its address as the send will find it. */
-function placeOf({ target: name, extra }: NewMessage, { platforms }: Config): string {
+function placeOf({ target: name, extra, refusal }: Place, { platforms }: Config): string {
+  if (refusal !== null) return `${name}, which will not get it: ${oneLine(refusal)}`;
   const target = findTarget(name);
   const platform = target && platforms.get(name);
   if (!platform || "unusable" in platform) return name;
   try {
-    const address = readAddress(target, JSON.parse(extra) as Record<string, string>, platform.values);
+    const address = readAddress(target, extra, platform.values);
     const words = Object.entries(address).map(([key, value]) => `${key}=${oneLine(value ?? "")}`);
     return words.length === 0 ? name : `${name} (${words.join(" ")})`;
   } catch (error) {

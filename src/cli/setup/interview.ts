@@ -5,7 +5,7 @@ import { type Answers, generateSecret, parseCommand, type TargetAnswers } from "
 import type { Ask, Choice, Complaint } from "./ask.ts";
 import { findProvider, modelProviders } from "./model.ts";
 import { type Present, secretPlace, settingPath, valueAt, variable, webhookPath } from "./present.ts";
-import { askedSettings, platformNamed, platforms, readSetting } from "./targets.ts";
+import { askedSettings, hasPlace, isSecret, platformNamed, platforms, readSetting } from "./targets.ts";
 
 /** Asks for everything that the flags left open. What Enter takes is what stands there now, else the default. */
 export async function interview(given: Answers, present: Present, ask: Ask): Promise<Answers> {
@@ -124,14 +124,36 @@ async function askTarget(present: Present, ask: Ask): Promise<TargetAnswers | un
   const name = await ask.choose("A chat target for answers?", [none, ...choices], "");
   if (name === "") return undefined;
   const target = platformNamed(name)!;
+  const way = await askWay(target, present, ask);
   const settings: Record<string, SettingValues[string]> = {};
-  for (const [key, setting] of askedSettings(target)) {
-    const value = await askSetting(target, key, setting, present, ask);
+  for (const [key, setting] of askedSettings(target, way)) {
+    const value = await askSetting(
+      target,
+      key,
+      { ...setting, required: setting.required || way.includes(key) },
+      present,
+      ask,
+    );
     if (value !== undefined) settings[key] = value;
   }
-  const hasHome = settings.home_channel !== undefined || settingNow(target, "home_channel", present) !== undefined;
-  const sendsTest = hasHome && (await ask.confirm(`Send a test message to ${name} now?`, true));
+  const isThere = (key: string) => settings[key] !== undefined || settingNow(target, key, present) !== undefined;
+  const sendsTest = hasPlace(target, isThere) && (await ask.confirm(`Send a test message to ${name} now?`, true));
   return { name, settings, sendsTest };
+}
+
+/** For a service with several ways in; the one that is there already comes first. */
+async function askWay(target: Target, present: Present, ask: Ask): Promise<readonly string[]> {
+  const { ways = [], settings } = target;
+  if (ways.length < 2) return ways[0] ?? [];
+  const isThere = (key: string) => settingNow(target, key, present) !== undefined;
+  const begun = ways.findIndex((way) => way.every(isThere));
+  const choices = ways.map((way, index) => ({
+    value: String(index),
+    label: way.join(" and "),
+    hint: way.map((key) => settings[key]?.help ?? "").join("; "),
+  }));
+  const answer = await ask.choose(`How is ${target.name} reached?`, choices, String(Math.max(0, begun)));
+  return ways[Number(answer)] ?? [];
 }
 
 async function askSetting(
@@ -149,12 +171,24 @@ async function askSetting(
     return "problem" in read ? read.problem : undefined;
   };
   const hint = isNeeded ? "" : now === undefined ? " (empty for none)" : " (empty keeps the one that is there)";
-  const text =
-    setting.kind === "secret"
-      ? await ask.secret(`${setting.help}${hint}`, complaint)
-      : await ask.text(`${setting.help}${now === undefined ? hint : ""}`, now, complaint);
+  const text = await askText(setting, { hint, now, complaint }, ask);
   const read = readSetting(target, key, text.trim());
   return "value" in read ? read.value : undefined;
+}
+
+interface Question {
+  readonly hint: string;
+  /** What Enter takes. */
+  readonly now: string | undefined;
+  readonly complaint: Complaint;
+}
+
+function askText(setting: Setting, { hint, now, complaint }: Question, ask: Ask): Promise<string> {
+  const { help, kind, choices = [] } = setting;
+  if (isSecret(setting)) return ask.secret(`${help}${hint}`, complaint);
+  if (kind !== "choice") return ask.text(`${help}${now === undefined ? hint : ""}`, now, complaint);
+  const all = choices.map((value) => ({ value, label: value }));
+  return ask.choose(help, all, now ?? choices[0] ?? "");
 }
 
 function settingNow(target: Target, key: string, present: Present): string | undefined {

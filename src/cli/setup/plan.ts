@@ -5,6 +5,7 @@ import type { Answers, TargetAnswers } from "./answers.ts";
 import { setInDotenv } from "./dotenv.ts";
 import { findProvider } from "./model.ts";
 import { type Present, sectionPath, settingPath, valueAt, webhookPath } from "./present.ts";
+import { isSecret } from "./targets.ts";
 import { setInYaml, type YamlValue } from "./yaml.ts";
 
 /** One thing that will be different, for a person to look at. */
@@ -93,7 +94,7 @@ function targetWishes({ name, settings }: TargetAnswers, present: Present): Wish
   if (!target) return [];
   const values = Object.entries(settings).flatMap(([key, value]) => {
     const setting = target.settings[key];
-    return wish(value, settingPath(present, target, key), setting?.env, setting?.kind === "secret");
+    return wish(value, settingPath(present, target, key), setting?.env, isSecret(setting));
   });
   return [...wish(true, [...sectionPath(present, target), "enabled"]), ...values];
 }

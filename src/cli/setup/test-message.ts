@@ -1,10 +1,10 @@
-import { randomBytes } from "node:crypto";
 import type { Config } from "../../config/load.ts";
 import { findTarget } from "../../config/platforms.ts";
 import { DeliveryError, UserError } from "../../core/errors.ts";
 import { redact } from "../../core/text.ts";
 import { silentLog } from "../../lib/log.ts";
-import { readAddress } from "../../target/settings.ts";
+import { openMemory } from "../target/memory.ts";
+import { type Posted, post } from "../target/post.ts";
 
 const text = "Postern can reach you here: this is the test message of its setup";
 
@@ -14,26 +14,26 @@ const text = "Postern can reach you here: this is the test message of its setup"
  * @throws UserError with the service's own words when it was not taken.
  */
 export async function sendTestMessage(config: Config, name: string): Promise<string | undefined> {
+  const { references, failure } = await postHome(config, name);
+  if (failure) throw notDelivered(failure, config);
+  return references[0];
+}
+
+async function postHome(config: Config, name: string): Promise<Posted> {
   const target = findTarget(name);
   const platform = config.platforms.get(name);
   if (!target || !platform || "unusable" in platform) throw new UserError(`The target "${name}" is not set up`);
-  const key = randomBytes(16).toString("hex");
+  const { memory, close } = await openMemory(config.home, config.store);
   try {
-    const address = readAddress(target, {}, platform.values);
-    const part = {
-      text,
-      address,
-      index: 0,
-      count: 1,
-      key,
-      firstTriedAt: Date.now(),
-      route: "setup",
-      eventType: "test",
-    };
-    const tools = { env: config.env, log: silentLog, signal: AbortSignal.timeout(60_000) };
-    return (await target.send(part, platform.values, tools)).reference;
+    const tools = { config, memory, log: silentLog, signal: AbortSignal.timeout(60_000) };
+    return await post({ target, values: platform.values, extra: {}, text, route: "setup" }, tools);
   } catch (cause) {
-    if (!(cause instanceof DeliveryError)) throw cause;
-    throw new UserError(`The test message was not delivered: ${redact(cause.message, config.secrets)}`, { cause });
+    throw cause instanceof DeliveryError ? notDelivered(cause, config) : cause;
+  } finally {
+    await close();
   }
+}
+
+function notDelivered(cause: DeliveryError, { secrets }: Config): UserError {
+  return new UserError(`The test message was not delivered: ${redact(cause.message, secrets)}`, { cause });
 }

@@ -1,6 +1,6 @@
-import { newMessage } from "../sql/accepting.ts";
 import { pack } from "../sql/body.ts";
 import { claimKey } from "../sql/claims.ts";
+import { newMessage } from "../sql/rows.ts";
 import { row, type Work } from "../sql/statement.ts";
 import { beginnings } from "../states.ts";
 import type { AcceptArgs, Accepted } from "../store.ts";
@@ -28,12 +28,13 @@ const acceptAtOnce = row<{ accepted: number }>(`
       cast(:onCrash as text), cast(:state as text), cast(:plan as text), cast(:now as bigint), cast(:now as bigint),
       cast(:now as bigint) from claim
   ), message as (
-    insert into messages (id, job_id, position, target, extra, lane, text, state, ready_at, due_at, fence, owner,
-      lease_until, updated_at)
-    select m.id, cast(:jobId as text), m.position, m.target, m.extra, m.lane, m.text, m.state, m.ready_at, cast(:now as bigint),
-      m.fence, m.owner, m.lease_until, cast(:now as bigint)
+    insert into messages (id, job_id, position, target, extra, lane, text, refusal, fallback, state, ready_at, due_at,
+      fence, owner, lease_until, updated_at)
+    select m.id, cast(:jobId as text), m.position, m.target, m.extra, m.lane, m.text, m.refusal, m.fallback, m.state,
+      m.ready_at, cast(:now as bigint), m.fence, m.owner, m.lease_until, cast(:now as bigint)
     from claim, json_to_recordset(cast(:messages as json)) as m (id text, position bigint, target text, extra text,
-      lane text, text text, state text, ready_at bigint, fence bigint, owner text, lease_until bigint)
+      lane text, text text, refusal text, fallback text, state text, ready_at bigint, fence bigint, owner text,
+      lease_until bigint)
     returning id, fence
   ), attempt as (
     insert into attempts (message_id, number, started_at) select id, fence, cast(:now as bigint) from message where fence > 0
@@ -75,10 +76,22 @@ export function* accept(args: AcceptArgs): Work<Accepted> {
 }
 
 function messageRow({ job, event, owner, leaseUntil }: AcceptArgs, position: number) {
-  const { id, target, extra, lane, text } = job.messages[position]!;
-  const row = newMessage(job, { id, target, extra, lane, text }, position, { event, owner, leaseUntil });
+  const message = job.messages[position]!;
+  const row = newMessage(job, message, position, { event, owner, leaseUntil });
+  const { id, target, extra, text, refusal, fallback } = message;
   return {
-    ...{ id, position, target, extra, lane: row.lane, text, state: row.state, ready_at: row.readyAt },
+    ...{
+      id,
+      position,
+      target,
+      extra,
+      lane: row.lane,
+      text,
+      refusal,
+      fallback,
+      state: row.state,
+      ready_at: row.readyAt,
+    },
     ...{ fence: row.fence, owner: row.owner, lease_until: row.leaseUntil },
   };
 }

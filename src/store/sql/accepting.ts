@@ -1,9 +1,10 @@
 import { beginnings } from "../states.ts";
-import type { AcceptArgs, NewEvent, NewJob } from "../store.ts";
+import type { NewEvent, NewJob } from "../store.ts";
 import { pack } from "./body.ts";
-import { claimKey, laneKey } from "./claims.ts";
+import { claimKey } from "./claims.ts";
 import { settleJob } from "./finishing.ts";
 import { prepareMessages } from "./lanes.ts";
+import { newMessage, openAttempt } from "./rows.ts";
 import type { Work } from "./statement.ts";
 import type { Statements, Works } from "./statements.ts";
 
@@ -62,29 +63,4 @@ function* insertJob(sql: Statements, eventId: string, job: NewJob, now: number):
     ...{ id, eventId, kind, route, origin, onCrash, plan },
     ...{ state: beginnings[kind].job, reason: null, runAt: now, fence: 0, failures: 0, createdAt: now, updatedAt: now },
   });
-}
-
-type Lease = Pick<AcceptArgs, "owner" | "leaseUntil">;
-
-/** A new message as a row; one of a direct delivery is being sent from the start. */
-export function newMessage(
-  job: NewJob,
-  message: NewJob["messages"][number],
-  position: number,
-  { event, owner, leaseUntil }: Partial<Lease> & { readonly event: Pick<NewEvent, "receivedAt"> },
-) {
-  const { id, target, extra, lane, text } = message;
-  const now = event.receivedAt;
-  const isDirect = job.kind === "direct";
-  return {
-    ...{ id, jobId: job.id, position, target, extra, lane: laneKey(lane), text, state: beginnings[job.kind].message },
-    ...{ reason: null, reference: null, partsSent: 0, readyAt: isDirect ? now : null, dueAt: now, unsure: 0 },
-    ...{ fence: isDirect ? 1 : 0, failures: 0, now },
-    owner: isDirect ? (owner ?? null) : null,
-    leaseUntil: isDirect ? (leaseUntil ?? null) : null,
-  };
-}
-
-export function openAttempt(messageId: string, number: number, now: number) {
-  return { messageId, number, startedAt: now, endedAt: null, outcome: null, error: null };
 }

@@ -2,6 +2,7 @@ import type { FinishAttemptArgs, FinishRunArgs } from "../store.ts";
 import { freeClaim } from "./claims.ts";
 import type { JobOfMessage } from "./jobs.ts";
 import { prepareMessages, promoteNext } from "./lanes.ts";
+import { heritageOf, succeed } from "./replacing.ts";
 import type { Work } from "./statement.ts";
 import type { Statements, Works } from "./statements.ts";
 import { noteHealth } from "./troubles.ts";
@@ -23,17 +24,16 @@ export function finishing(sql: Statements): Pick<Works, "finishRun" | "recordPar
       const job = yield* sql.holdJobOfMessage({ messageId: id });
       const place = yield* sql.placeOf({ id });
       if (!job || !place) return false;
-      const isStopped = next.move === "retry" && job.stopReason !== null;
-      const isMoved = isStopped
-        ? (yield* sql.stopMessage({ id, fence, now, reason: job.stopReason })) === 1
-        : yield* moveMessage(sql, args);
-      if (!isMoved) return false;
+      // Read before it moves, which ends the lease of whoever holds it.
+      const heritage = yield* heritageOf(sql, job, args);
+      if (!(yield* moveMessage(sql, args, job, heritage !== undefined))) return false;
       yield* sql.finishAttempt({ messageId: id, number: fence, now, outcome, error });
       if (health) yield* noteHealth(sql, { message: id, target: place.target, now }, health);
-      const isOver = isStopped || next.move !== "retry";
+      if (heritage) yield* succeed(sql, job, { id, lane: place.lane, now }, heritage);
+      const isOver = next.move !== "retry" || job.stopReason !== null;
       if (isOver || next.leaveLane) yield* promoteNext(sql, place.lane, now);
       if (isOver) yield* settleJob(sql, job, now);
-      return true;
+      return heritage ? "replaced" : true;
     },
   };
 }
@@ -82,19 +82,25 @@ export function* settleJob(
   }
 }
 
-function* moveMessage(sql: Statements, args: FinishAttemptArgs): Work<boolean> {
+function* moveMessage(
+  sql: Statements,
+  args: FinishAttemptArgs,
+  { stopReason }: JobOfMessage,
+  isReplaced: boolean,
+): Work<boolean> {
   const { id, fence, now, outcome, error, reference, next } = args;
+  const end = { id, fence, now, reason: error };
   switch (next.move) {
     case "take":
       return (yield* sql.takeMessage({ id, fence, now, reference })) === 1;
     case "retry": {
+      if (stopReason !== null) return (yield* sql.stopMessage({ id, fence, now, reason: stopReason })) === 1;
       const failed = outcome === "released" ? 0 : 1;
       const unknown = outcome === "unknown" ? 1 : 0;
       const leaveLane = next.leaveLane ? 1 : 0;
-      const retry = { id, fence, now, reason: error, dueAt: next.dueAt, failed, unknown, leaveLane };
-      return (yield* sql.retryMessage(retry)) === 1;
+      return (yield* sql.retryMessage({ ...end, dueAt: next.dueAt, failed, unknown, leaveLane })) === 1;
     }
     case "giveUp":
-      return (yield* sql.giveUpMessage({ id, fence, now, reason: error })) === 1;
+      return (yield* isReplaced ? sql.replaceMessage(end) : sql.giveUpMessage(end)) === 1;
   }
 }

@@ -76,8 +76,10 @@ function* importMessage(sql: Statements, job: JobRecord, { message, position, en
   const isFinal = (finalMessageStates as readonly string[]).includes(message.state);
   const isCutOff = !isFinal && job.kind === "direct";
   const { id, target, extra, lane, text, reference, partsSent, readyAt, dueAt, attempts } = message;
+  const { refusal, fallback, replaces } = message;
   yield* sql.insertMessage({
     ...{ id, jobId: job.id, position, target, extra, lane, text, reference, partsSent, readyAt, dueAt, now },
+    ...{ refusal, fallback, replaces },
     state: isFinal ? message.state : isCutOff ? "dead" : (end?.state ?? "held"),
     reason: isFinal ? message.reason : isCutOff ? interruptedReason : (end?.reason ?? message.reason),
     // Which part a try was about is not known any more, so that any whose end is unknown counts.

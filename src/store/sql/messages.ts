@@ -17,14 +17,14 @@ export function messageStatements(dialect: Dialect) {
 function messageRows(dialect: Dialect) {
   return {
     insertMessage: changes(
-      `insert into messages (id, job_id, position, target, extra, lane, text, state, reason, reference, parts_sent,
-         ready_at, due_at, unsure, fence, failures, owner, lease_until, updated_at)
-       values (:id, :jobId, :position, :target, :extra, :lane, :text, :state, :reason, :reference, :partsSent,
-         :readyAt, :dueAt, :unsure, :fence, :failures, :owner, :leaseUntil, :now)`,
+      `insert into messages (id, job_id, position, target, extra, lane, text, refusal, fallback, replaces, state, reason,
+         reference, parts_sent, ready_at, due_at, unsure, fence, failures, owner, lease_until, updated_at)
+       values (:id, :jobId, :position, :target, :extra, :lane, :text, :refusal, :fallback, :replaces, :state, :reason,
+         :reference, :partsSent, :readyAt, :dueAt, :unsure, :fence, :failures, :owner, :leaseUntil, :now)`,
     ),
     readMessages: rows<Omit<MessageRecord, "attempts"> & { readonly jobId: string }>(
-      `select job_id as "jobId", id, target, extra, lane, text, state, reason, reference, parts_sent as "partsSent",
-         ready_at as "readyAt", due_at as "dueAt"
+      `select job_id as "jobId", id, target, extra, lane, text, refusal, fallback, replaces, state, reason, reference,
+         parts_sent as "partsSent", ready_at as "readyAt", due_at as "dueAt"
        from messages where ${dialect.isAmong("job_id", "jobs")}
        order by job_id, position`,
     ),
@@ -32,6 +32,9 @@ function messageRows(dialect: Dialect) {
       `select id, state, lane from messages where job_id = :jobId and not ${among(finalMessageStates)} order by position`,
     ),
     placeOf: row<{ target: string; lane: string | null }>("select target, lane from messages where id = :id"),
+    // What of a message its successor takes over.
+    readHeritage: row<HeritageRow>("select text, fallback, owner from messages where id = :id"),
+    nextPosition: row<{ position: number }>("select max(position) + 1 as position from messages where job_id = :jobId"),
     // How a job's messages stand: how many need more, how many went wrong, and the reason of the first of those.
     tallyMessages: row<{ open: number; dead: number; cancelled: number; reason: string | null }>(
       `select count(*) filter (where not ${among(finalMessageStates)}) as open,
@@ -42,6 +45,13 @@ function messageRows(dialect: Dialect) {
        from messages where job_id = :jobId`,
     ),
   };
+}
+
+/** What of a message its successor takes over. */
+export interface HeritageRow {
+  readonly text: string;
+  readonly fallback: string | null;
+  readonly owner: string | null;
 }
 
 function messageClaims(dialect: Dialect) {
@@ -72,8 +82,8 @@ function messageClaims(dialect: Dialect) {
        select id, fence, cast(:now as bigint) from messages where ${isFound}`,
     ),
     readClaimedMessages: rows<Omit<ClaimedMessage, "isUnsure"> & { readonly unsure: number }>(
-      `select m.id, m.fence, m.job_id as "jobId", m.target, m.extra, m.text, m.parts_sent as "partsSent", m.failures,
-         m.ready_at as "readyAt", m.unsure, j.route, e.type as "eventType"
+      `select m.id, m.fence, m.job_id as "jobId", m.target, m.extra, m.text, m.refusal, m.fallback,
+         m.parts_sent as "partsSent", m.failures, m.ready_at as "readyAt", m.unsure, j.route, e.type as "eventType"
        from messages m join jobs j on j.id = m.job_id join events e on e.id = j.event_id
        where ${dialect.isAmong("m.id", "ids")} order by m.due_at, m.id`,
     ),
@@ -157,6 +167,10 @@ function messageMovements() {
     giveUpMessage: changes(
       `update messages set ${to(messageMoves.giveUp)}, reason = :reason, failures = failures + 1, ${noLease}
        where ${held} and ${from(messageMoves.giveUp)}`,
+    ),
+    replaceMessage: changes(
+      `update messages set ${to(messageMoves.replace)}, reason = :reason, failures = failures + 1, ${noLease}
+       where ${held} and ${from(messageMoves.replace)}`,
     ),
   };
 }

@@ -94,6 +94,17 @@ const plants: readonly (readonly [what: string, sql: string, violation: RegExp])
     /^The messages \S+ and \S+ go to the same place and are both on their way$/,
   ],
   [
+    "a message that was given up for another which is not there",
+    `update messages set state = 'replaced' where ${one("messages", "state = 'dead'")}`,
+    /^The message \S+ was given up for the next of its fallback, but there is none$/,
+  ],
+  [
+    "a message instead of one that was not given up",
+    `update messages set replaces = (select id from messages where state = 'sent' limit 1)
+     where ${one("messages", "state = 'pending'")}`,
+    /^The message \S+ goes instead of \S+, but that one is "sent"$/,
+  ],
+  [
     "a running job without a lease",
     "update jobs set owner = null, lease_until = null where state = 'running'",
     /^The job \S+ is "running", but nobody has a lease on it$/,

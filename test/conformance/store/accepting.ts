@@ -16,6 +16,7 @@ export function testAccepting({ on }: Suite): void {
       targets: ["a", "b"],
       lane: "a 1",
       onCrash: "fail",
+      fallback: ["c"],
     });
     assert.deepEqual(await store.accept(args), { duplicate: false });
     const { jobs, ...event } = await record(store, args.event.id);
@@ -33,6 +34,7 @@ export function testAccepting({ on }: Suite): void {
       args.job.messages.map(({ id, target }) => ({
         ...{ id, target, extra: "{}", lane: "a 1", text: null, state: "held", reason: null, reference: null },
         ...{ partsSent: 0, readyAt: null, dueAt: noon, attempts: [] },
+        ...{ refusal: null, fallback: args.job.messages[0]?.fallback, replaces: null },
       })),
     );
   });
@@ -46,7 +48,7 @@ export function testAccepting({ on }: Suite): void {
       jobs[0]?.messages,
       args.job.messages.map(({ id, target }) => ({
         ...{ id, target, extra: "{}", lane: null, text: "Hello 東京", state: "sending", reason: null, reference: null },
-        ...{ partsSent: 0, readyAt: noon, dueAt: noon },
+        ...{ partsSent: 0, readyAt: noon, dueAt: noon, refusal: null, fallback: null, replaces: null },
         attempts: [{ number: 1, startedAt: noon, endedAt: null, outcome: null, error: null }],
       })),
     );

@@ -84,8 +84,9 @@ async function finishedEvents(store: Store): Promise<EventRecord[]> {
   for (const next of await store.claimMessages(aClaim({ now: noon + 3 }))) {
     await store.finishAttempt(anEndedTry(next, { now: noon + 4, reference: `sent as ${next.target}` }));
   }
-  const dead = await takenMessage(store, { body: Buffer.alloc(3000, "x") });
+  const dead = await takenMessage(store, { body: Buffer.alloc(3000, "x"), fallback: ["c", "d"] });
   await store.finishAttempt(aLastTry(dead));
+  for (const now of [noon, noon]) await store.finishAttempt(aLastTry((await store.claimMessages(aClaim({ now })))[0]!));
   await store.finishRun(anEndedRun(await takenJob(store), { next: { move: "answer", silent: true } }));
   const refused = aDirectEvent();
   await store.accept(refused);
@@ -271,6 +272,19 @@ function testUnfinished({ on }: Suite): void {
     await store.importEvent({ record: original, now: later, claimUntil: later + minute, unfinished: "resume" });
     assert.deepEqual(await states(store, args.event.id), ["refused", "sent", "dead"]);
     assert.equal((await store.accept(aDirectEvent({ deliveryId: "42", at: later }))).duplicate, false);
+  });
+
+  on("sends what goes instead of another, and then what is left of its fallback", async (store) => {
+    await store.finishAttempt(aLastTry(await takenMessage(store, { fallback: ["b", "c"] })));
+    const id = await onlyId(store);
+    await moved(store, id, "resume");
+    assert.deepEqual(await states(store, id), ["delivering", "replaced", "pending"]);
+    for (const target of ["b", "c"]) {
+      const [message] = await store.claimMessages(aClaim({ now: later }));
+      assert.equal(message?.target, target);
+      await store.finishAttempt(aLastTry(message!, { now: later }));
+    }
+    assert.deepEqual(await states(store, id), ["dead", "replaced", "replaced", "dead"]);
   });
 
   on("sends what stands in one lane in order, whatever comes first", async (store) => {

@@ -40,6 +40,7 @@ function testClaims({ on }: Suite): void {
     const { id, fence, ...rest } = claimed[0]!;
     assert.deepEqual(rest, {
       ...{ jobId: job.id, target: "a", extra: "{}", text: "All is well", partsSent: 0, failures: 0 },
+      ...{ refusal: null, fallback: null },
       ...{ readyAt: noon, isUnsure: false, route: "reviews", eventType: "pull_request" },
     });
     assert.ok(fence > 0 && id.length > 0);

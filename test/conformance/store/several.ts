@@ -13,7 +13,7 @@ import {
   noon,
 } from "../../tools/rows.ts";
 import type { Place } from "../../tools/stores.ts";
-import { idsOf, jobOf, minute, record, type Suite } from "./suite.ts";
+import { answeredJob, idsOf, jobOf, minute, record, type Suite, states } from "./suite.ts";
 
 /** Two processes on one ledger, and much at once. */
 export function testSeveral(suite: Suite): void {
@@ -200,6 +200,26 @@ function testRaces({ on }: Suite): void {
       assert.equal(cancelled, 1);
       if (message) await pair[1].finishAttempt(aFailedTry(message, noon));
       assert.equal((await jobOf(pair[0], eventId)).state, "cancelled", `turn ${turn}`);
+    }
+  });
+
+  on("give up two messages at once that go to each other's places instead", async (_watched, place) => {
+    const [one, two] = await openPair(place);
+    for (let turn = 0; turn < 20; turn += 1) {
+      const at = noon + turn;
+      const lanes = [`a ${turn}`, `b ${turn}`] as const;
+      const here = { at, lane: lanes[0], fallback: ["t"], fallbackLane: lanes[1] };
+      const there = { at, lane: lanes[1], fallback: ["t"], fallbackLane: lanes[0] };
+      const jobs = [await answeredJob(one, here), await answeredJob(one, there)];
+      const messages = await one.claimMessages(aClaim({ now: at, limits: { t: 0 } }));
+      assert.equal(messages.length, 2);
+      const ends = await Promise.all([
+        one.finishAttempt(aLastTry(messages[0]!, { now: at })),
+        two.finishAttempt(aLastTry(messages[1]!, { now: at })),
+      ]);
+      assert.deepEqual(ends, ["replaced", "replaced"]);
+      for (const { eventId } of jobs)
+        assert.deepEqual(await states(one, eventId), ["delivering", "replaced", "pending"]);
     }
   });
 

@@ -17,6 +17,8 @@ export interface Model {
   readonly active: Map<string, Set<Hold>>;
   /** Messages that their targets took. */
   readonly sent: Set<string>;
+  /** How many targets are left in the fallback of messages that have one. */
+  readonly fallbacks: Map<string, number>;
   /** Messages that were being sent when somebody stopped their job. */
   readonly stopped: Set<string>;
 }
@@ -152,6 +154,7 @@ export function newModel(): Model {
     holds: [],
     active: new Map(),
     sent: new Set(),
+    fallbacks: new Map(),
     stopped: new Set(),
   };
 }

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { newId } from "../../../src/core/id.ts";
 import { finalJobStates } from "../../../src/store/states.ts";
 import type { Held, Store } from "../../../src/store/store.ts";
 import type { fc } from "../../tools/property.ts";
@@ -54,7 +55,13 @@ export class Accept extends Step {
   readonly route: string;
   readonly deliveryId: string;
   readonly owner: string;
-  readonly parts: { readonly targets: readonly string[]; readonly lane?: string; readonly onCrash: "rerun" | "fail" };
+  readonly parts: {
+    readonly targets: readonly string[];
+    readonly lane?: string;
+    readonly onCrash: "rerun" | "fail";
+    readonly fallback: readonly string[];
+    readonly fallbackLane?: string;
+  };
 
   constructor(kind: "agent" | "direct", route: string, deliveryId: string, owner: string, parts: Accept["parts"]) {
     super();
@@ -67,9 +74,10 @@ export class Accept extends Step {
 
   async act(model: Model, { store, seen }: Real): Promise<void> {
     const { kind, route, deliveryId, owner } = this;
-    const { lane, ...parts } = this.parts;
+    const { lane, fallbackLane, ...parts } = this.parts;
     // What is sent at once is in no lane.
-    const place = kind === "agent" && lane !== undefined ? { lane } : {};
+    const isOrdered = kind === "agent" && lane !== undefined;
+    const place = isOrdered ? { lane, ...(fallbackLane !== undefined && { fallbackLane }) } : {};
     const event = kind === "agent" ? anAgentEvent : aDirectEvent;
     const args = event({ at: model.now, route, deliveryId, owner, leaseMs, claimMs, ...parts, ...place });
     const key = `${route} ${deliveryId}`;
@@ -84,6 +92,7 @@ export class Accept extends Step {
     }
     model.accepted.set(args.event.id, key);
     model.claims.set(key, { eventId: args.event.id, until: model.now + claimMs });
+    for (const { id } of args.job.messages) model.fallbacks.set(id, parts.fallback.length);
     if (kind === "direct")
       for (const { id } of args.job.messages) hold(model, owner, "messages", { id, fence: 1 }, true);
   }
@@ -252,12 +261,14 @@ export class FinishAttempt extends Report {
     const { now } = model;
     const end = this.#endOf(held);
     const leaveLane = end === "leaves";
+    const left = model.stopped.has(held.id) ? 0 : (model.fallbacks.get(held.id) ?? 0);
+    const successor = { id: newId(now), leaseUntil: now + leaseMs };
     const outcome = end === "unknown" || end === "released" ? end : "refused";
     const tried =
       end === "sent"
         ? anEndedTry(held, { now })
         : end === "dead"
-          ? aLastTry(held, { now })
+          ? aLastTry(held, { now, next: { move: "giveUp", successor } })
           : aFailedTry(held, now + 5 * second, { now, outcome, leaveLane });
     const done = await store.finishAttempt(tried);
     activeOf(model, held.owner).delete(held);
@@ -265,7 +276,12 @@ export class FinishAttempt extends Report {
       assert.ok(!model.sent.has(held.id), "nothing counts as sent twice");
       model.sent.add(held.id);
     }
-    return done;
+    if (done !== false)
+      assert.equal(done === "replaced", end === "dead" && left > 0, "replaced while there is another");
+    if (done !== "replaced") return done;
+    model.fallbacks.set(successor.id, left - 1);
+    if (held.isDirect) hold(model, held.owner, "messages", { id: successor.id, fence: 1 }, true);
+    return true;
   }
 
   /** The sender of a direct delivery waits for no second try. */
