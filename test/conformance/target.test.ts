@@ -1,11 +1,13 @@
 import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import { describe, test } from "node:test";
-import { silentLog } from "../../src/lib/log.ts";
+import { cut } from "../../src/gateway/transmit.ts";
+import { createLog, silentLog } from "../../src/lib/log.ts";
 import { checkAddress } from "../../src/target/address.ts";
 import * as targets from "../../src/target/registry.ts";
 import { readSettings } from "../../src/target/settings.ts";
 import type { Target } from "../../src/target/target.ts";
+import { fakeSecret, hostileTexts } from "../vectors/hostile-texts.ts";
 import { partOf, toolsFor } from "./target/suite.ts";
 
 describe("the registry of targets", () => {
@@ -101,4 +103,24 @@ test("log writes the whole message with its route and event at level info", asyn
   const part = partOf(targets.log, { settings: {} }, {}, text);
   assert.deepEqual(await targets.log.send(part, {}, { ...toolsFor({}), log }), {});
   assert.deepEqual(lines, [[{ target: "log", route: "ci", event: "push", text }, "Delivered to the log"]]);
+});
+
+test("log lets nothing of a hostile text do anything in a terminal", async () => {
+  for (const { name, text } of hostileTexts) {
+    const lines: string[] = [];
+    const log = createLog({
+      level: "info",
+      pretty: true,
+      secrets: () => [fakeSecret],
+      write: (line) => lines.push(line),
+    });
+    for (const one of cut(text, targets.log, [fakeSecret])) {
+      await targets.log.send(partOf(targets.log, { settings: {} }, {}, one), {}, { ...toolsFor({}), log });
+    }
+    const shown = lines.join("");
+    assert.ok(shown.isWellFormed(), name);
+    assert.doesNotMatch(shown, /[^\P{Cc}\n\t]|[\u202a-\u202e\u2066-\u2069]|sk-fake\/9f8e/u, name);
+    // One line of the log's own, and everything of the text's behind it.
+    assert.equal(shown.split("\n").filter((line) => line !== "" && !/^ {15}\| /.test(line)).length, 1, name);
+  }
 });
