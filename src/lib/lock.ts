@@ -1,5 +1,6 @@
 import { chmodSync, closeSync, openSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
+import { UserError } from "../core/errors.ts";
 
 /** A lock that is held. The operating system frees it when its holder dies, whatever the death. */
 export interface Lock {
@@ -10,18 +11,23 @@ export interface Lock {
  * Takes a lock between processes, waiting up to `waitMs` (blocking this thread), or answers `undefined` when another
  * process still holds it. The lock is SQLite's own on an empty database file: unlike a file that says "locked", it cannot
  * be left behind by a process that was killed.
+ * @throws UserError when nobody could take it: a full disk, a folder that cannot be written.
  */
 export function takeLock(path: string, waitMs: number): Lock | undefined {
-  makeFile(path);
-  const database = new DatabaseSync(path, { timeout: waitMs });
+  let database: DatabaseSync | undefined;
   try {
+    makeFile(path);
+    database = new DatabaseSync(path, { timeout: waitMs });
     database.exec("pragma journal_mode = off; begin exclusive");
-  } catch (error) {
-    database.close();
-    if (error instanceof Error && "errcode" in error && error.errcode === 5) return undefined;
-    throw error;
+    const held = database;
+    return { release: () => held.close() };
+  } catch (cause) {
+    database?.close();
+    if (cause instanceof Error && "errcode" in cause && cause.errcode === 5) return undefined;
+    const why = cause instanceof Error ? cause.message : String(cause);
+    const how = "see that the disk has space and that the folder can be written, then try again";
+    throw new UserError(`Cannot lock "${path}": ${why}; ${how}`, { cause });
   }
-  return { release: () => database.close() };
 }
 
 /** Makes the file if it is not there. One that is there must not be opened: closing it again would free this process's lock. */

@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { chmod, stat, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { describe, type TestContext, test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { UserError } from "../../src/core/errors.ts";
 import { takeLock } from "../../src/lib/lock.ts";
 import { makeHome } from "../tools/home.ts";
 import { startProgram } from "../tools/program.ts";
@@ -81,10 +82,20 @@ describe("a lock", () => {
     assert.equal((await stat(path)).mode & 0o777, 0o600);
   });
 
-  test("that cannot be made says why", async (t) => {
-    assert.throws(() => takeLock("/no/such/folder/the.lock", 0), { code: "ENOENT" });
+  test("that cannot be made says why, and what to do, without a stack", async (t) => {
+    const refused = (why: RegExp) => (error: unknown) => {
+      assert.ok(error instanceof UserError, String(error));
+      assert.match(
+        error.message,
+        /^Cannot lock ".+": .+; see that the disk has space and that the folder can be written/,
+      );
+      assert.match(error.message, why);
+      return true;
+    };
+    assert.throws(() => takeLock("/no/such/folder/the.lock", 0), refused(/ENOENT/));
     const path = await makePath(t);
+    assert.throws(() => takeLock(dirname(path), 0), refused(/unable to open database file/));
     await writeFile(path, "this is no lock file of ours at all, but somebody's text".repeat(50));
-    assert.throws(() => takeLock(path, 0));
+    assert.throws(() => takeLock(path, 0), refused(/not a database/));
   });
 });
