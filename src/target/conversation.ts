@@ -168,7 +168,8 @@ export function unsent<Value>(error: Value): Value | DeliveryError {
   });
 }
 
-function objectIn(text: string): JsonObject | undefined {
+/** The JSON object that a text is, or `undefined` when it is none. */
+export function objectIn(text: string): JsonObject | undefined {
   try {
     const value = parseJson(text);
     return isObject(value) ? value : undefined;

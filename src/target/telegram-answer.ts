@@ -1,9 +1,9 @@
 import { DeliveryError } from "../core/errors.ts";
-import { isObject, parseJson } from "../core/json.ts";
+import { isObject } from "../core/json.ts";
 import { redact } from "../core/text.ts";
 import type { JsonObject } from "../core/types.ts";
 import { type HttpResponse, retryAfterMs } from "../lib/http.ts";
-import { textOf } from "./conversation.ts";
+import { objectIn, textOf } from "./conversation.ts";
 import { permanent, quote } from "./failure.ts";
 import type { Receipt } from "./target.ts";
 
@@ -20,7 +20,7 @@ export interface Refusal {
 
 /** Why a request was refused with 400, or `undefined` for any other answer. */
 export function refusalIn({ status, text }: HttpResponse): Refusal | undefined {
-  const answer = parsed(text);
+  const answer = objectIn(text);
   if (status !== 400 || answer?.ok !== false) return undefined;
   return { description: textOf(answer.description) ?? "", newChat: newChatIn(answer) };
 }
@@ -40,7 +40,7 @@ function newChatIn({ parameters = null }: JsonObject): string | undefined {
  * @throws DeliveryError for any other answer.
  */
 export function receipt(response: HttpResponse, token: string): Receipt {
-  const answer = parsed(response.text);
+  const answer = objectIn(response.text);
   if (answer?.ok === true && response.status < 300) {
     const message = answer.result;
     const id = isObject(message) ? message.message_id : undefined;
@@ -50,15 +50,6 @@ export function receipt(response: HttpResponse, token: string): Receipt {
   if (response.status >= 500) throw unclear(`Telegram answered ${response.status}`, headerWaitMs(response));
   if (answer?.ok !== false) throw notTelegram(response);
   throw refusal(answer, response, token);
-}
-
-function parsed(text: string): JsonObject | undefined {
-  try {
-    const answer = parseJson(text);
-    return isObject(answer) ? answer : undefined;
-  } catch {
-    return undefined;
-  }
 }
 
 function unclear(what: string, waitMs?: number): DeliveryError {

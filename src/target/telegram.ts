@@ -4,16 +4,10 @@ import { exchange, type HttpResponse } from "../lib/http.ts";
 import { type Answer, Conversation, textOf } from "./conversation.ts";
 import { permanent, withoutAnswer } from "./failure.ts";
 import { format } from "./fields.ts";
-import type { Part, Receipt, SettingValues, Target, TargetTools } from "./target.ts";
+import type { Part, Receipt, SettingValues, Target, TargetOptions, TargetTools } from "./target.ts";
 import { failed, isTopicGone, type Refusal, receipt, refusalIn } from "./telegram-answer.ts";
 import { currentChat, rememberMove } from "./telegram-chats.ts";
 import { countedText, type TelegramText, textWithEntities } from "./telegram-entities.ts";
-
-/** Options for tests. */
-export interface TelegramOptions {
-  /** Whole exchange; 30 seconds when not set. */
-  readonly timeoutMs?: number;
-}
 
 const defaultBaseUrl = "https://api.telegram.org";
 const maxAnswerBytes = 262_144;
@@ -80,7 +74,7 @@ const pace: Target["pace"] = {
  * supergroup goes to its new number, then and later. The API has no idempotency key: after a lost answer nobody can tell
  * whether the message was taken.
  */
-export function createTelegram(options: TelegramOptions = {}): Target {
+export function createTelegram(options: TargetOptions = {}): Target {
   const timeoutMs = options.timeoutMs ?? 30_000;
   return {
     name: "telegram",

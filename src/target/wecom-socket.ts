@@ -1,10 +1,10 @@
 import { randomUUID } from "node:crypto";
 import { DeliveryError } from "../core/errors.ts";
-import { isObject, parseJson } from "../core/json.ts";
+import { isObject } from "../core/json.ts";
 import { redact } from "../core/text.ts";
 import type { Json, JsonObject } from "../core/types.ts";
 import type { sleep } from "../lib/sleep.ts";
-import { numberOf, textOf, unsent } from "./conversation.ts";
+import { numberOf, objectIn, textOf, unsent } from "./conversation.ts";
 import { permanent, quote } from "./failure.ts";
 import { fateOf } from "./wecom-codes.ts";
 
@@ -189,12 +189,4 @@ function isKick({ cmd, body }: JsonObject): boolean {
 
 function objectOf(value: Json | undefined): JsonObject | undefined {
   return value !== undefined && isObject(value) ? (value as JsonObject) : undefined;
-}
-
-function objectIn(text: string): JsonObject | undefined {
-  try {
-    return objectOf(parseJson(text));
-  } catch {
-    return undefined;
-  }
 }

@@ -1,10 +1,10 @@
 import { DeliveryError, StoreUnavailable } from "../core/errors.ts";
-import { isObject, parseJson } from "../core/json.ts";
+import { isObject } from "../core/json.ts";
 import { Trouble } from "../core/trouble.ts";
 import type { JsonObject } from "../core/types.ts";
 import { exchange, type HttpResponse } from "../lib/http.ts";
 import type { sleep } from "../lib/sleep.ts";
-import { numberOf, textOf } from "./conversation.ts";
+import { numberOf, objectIn, textOf } from "./conversation.ts";
 import { permanent, quote, withoutAnswer } from "./failure.ts";
 import type { SettingValues, TargetTools } from "./target.ts";
 import { recall, remember, type WeixinMemory } from "./weixin-memory.ts";
@@ -96,15 +96,6 @@ function read({ status, text }: HttpResponse): JsonObject {
   const isPassing = status < 300 || status >= 500 || status === 408 || status === 429;
   if (isPassing) throw new DeliveryError(`${failed}: the answer ${status} is not one of Weixin`, { sent: "no" });
   throw permanent(`${failed}: the answer was ${status}; check "token" and "base_url"`);
-}
-
-function objectIn(text: string): JsonObject | undefined {
-  try {
-    const value = parseJson(text);
-    return isObject(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
 }
 
 /** The context tokens of messages that users wrote to the account itself. */

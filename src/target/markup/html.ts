@@ -13,7 +13,7 @@ export function markdownToHtml(text: string): string {
 }
 
 /** Text within HTML, in an attribute too. */
-export function escapeHtml(text: string): string {
+function escapeHtml(text: string): string {
   return text.replaceAll(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 }
 
